@@ -113,7 +113,8 @@ static void fuzz_one(const uint8_t *data, size_t size)
 			.file = data[0] & 1 ? text : "",
 			.line = (uint32_t)at,
 			.module = (uint32_t)(at % 3),
-			.kind = (enum frame_kind)((data[0] + count) % FRAME_KIND_COUNT)};
+			.kind = (enum frame_kind)((data[0] + count) % FRAME_KIND_COUNT),
+			.language = (uint8_t)((data[0] ^ count) % FRAME_LANGUAGE_COUNT)};
 	for (size_t i = 0; i < count; i += STACK) {
 		size_t depth = count - i < STACK ? count - i : STACK;
 

@@ -8,7 +8,7 @@ import { answerOf, tree } from "./trees.mjs";
 
 const { neighbours, sandwichOf, withoutRoot } = await bundle("views/flame/sandwich_trees.ts");
 const { rowWindow, scrollTo } = await bundle("widgets/virtual_window.ts");
-const { rowsOf, wanted, keyOf } = await bundle("views/flame/function_rows.ts");
+const { rowsOf, wanted, keyOf, ownerOf } = await bundle("views/flame/function_rows.ts");
 const { legendMenu } = await bundle("views/flame/legend_menu.ts");
 const { functionsBySelf, kindsBySelf, modulesBySelf } = await bundle("views/flame/frame_sums.ts");
 const { languageOf } = await bundle("views/flame/languages.ts");
@@ -57,6 +57,9 @@ test("the table's rows: filtered, sorted, unfolded", () => {
   assert.deepEqual(wanted(all, "", "self", false).map(({ name }) => name), ["a", "C", "b"]);
   assert.deepEqual(wanted(all, "", "total", false).map(({ name }) => name), ["b", "C", "a"]);
   assert.deepEqual(wanted(all, "LIBC", "name", true).map(({ name }) => name), ["a"]);
+  const init = { name: "__init__", module: "", file: "/srv/a.py" };
+  assert.deepEqual([ownerOf(init), ownerOf({ ...init, file: "a.py" }), ownerOf({ ...init, module: "x.so" }), ownerOf({ module: "" })], ["a.py", "a.py", "x.so", ""]);
+  assert.deepEqual(wanted([init], "A.PY", "name", true), [init], "a file is found where there is no module");
   const callers = Array.from({ length: 12 }, (_, i) => ({ name: `c${i}`, module: "", value: 12 - i }));
   const rows = rowsOf(all, new Map([[keyOf(all[0]), callers], [keyOf(all[1]), "Loading…"]]));
   assert.deepEqual(rows.map(({ kind }) => kind).join(" "), `function ${"caller ".repeat(10)}text function text function`);

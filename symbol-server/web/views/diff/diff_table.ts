@@ -5,6 +5,7 @@ import type { DiffAnswer, DiffFunction, DiffRow } from "../../server/api";
 import { el, filterInput } from "../../widgets/dom";
 import { withMenu } from "../../widgets/row_menu";
 import { collapseArguments, formatCount } from "../../text/format";
+import { ownerOf } from "../flame/function_rows";
 import { changeText, confidenceText, differenceText, hostsText, intervalText, sampledSides, sidesText, summaryText } from "./diff_words";
 
 const ROWS_AT_ONCE = 200;
@@ -156,7 +157,7 @@ export class DiffTable {
     const title = [f.signature ?? f.name, f.module, f.build_id].filter((text) => text !== "").join("\n");
     const button = el("button", { type: "button", class: "link", title }, el("bdi", {}, collapseArguments(f.name)));
     button.addEventListener("click", () => this.events.pick(f.name));
-    const row = this.row(answer, f, button, f.module);
+    const row = this.row(answer, f, button, ownerOf(f));
     row.addEventListener("mouseenter", () => this.events.point(f.name));
     return withMenu(row, (x, y) => this.events.menu(f, x, y));
   }

@@ -17,6 +17,11 @@ export function wholeName(f: { name: string; signature?: string }): string {
   return f.signature ?? f.name;
 }
 
+// Whose it is, in short: its module, or of a language's functions, which have none, the file's last part.
+export function ownerOf(f: { module: string; file?: string }): string {
+  return f.module === "" ? (f.file ?? "").slice((f.file ?? "").lastIndexOf("/") + 1) : f.module;
+}
+
 export function keyOf(f: TopFunction): string {
   return `${wholeName(f)}\n${f.module}\n${f.build_id}\n${f.file}`;
 }
@@ -26,7 +31,7 @@ export function wanted(functions: readonly TopFunction[], filter: string, column
   const kept =
     text === ""
       ? functions.slice()
-      : functions.filter((f) => f.name.toLowerCase().includes(text) || f.module.toLowerCase().includes(text));
+      : functions.filter((f) => f.name.toLowerCase().includes(text) || ownerOf(f).toLowerCase().includes(text));
   const sign = upwards ? 1 : -1;
   return kept.sort((a, b) =>
     column === "name" ? sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0) : sign * (a[column] - b[column]),

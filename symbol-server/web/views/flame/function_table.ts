@@ -7,7 +7,7 @@ import { byId, el } from "../../widgets/dom";
 import { collapseArguments, formatCount, formatPercent, formatValue, shareError } from "../../text/format";
 import { TOP_LIMIT } from "../../shell/state";
 import { rowWindow, scrollTo } from "../../widgets/virtual_window";
-import { COLUMNS, keyOf, rowsOf, wanted, wholeName, type Column, type TableRow } from "./function_rows";
+import { COLUMNS, keyOf, ownerOf, rowsOf, wanted, wholeName, type Column, type TableRow } from "./function_rows";
 import { onLongPress } from "../../widgets/long_press";
 import type { MenuFunction } from "./frame_menu";
 import type { Neighbour } from "./sandwich_trees";
@@ -192,7 +192,7 @@ export class FunctionTable {
     const bar = el("div", { class: "bar" });
     const share = all > 0 ? f[this.column === "total" ? "total" : "self"] / all : 0;
     bar.style.width = `${Math.min(100, 100 * share)}%`;
-    const line = el("div", { class: "line" }, unfold, name, el("span", { class: "quiet" }, f.module), more(f.name));
+    const line = el("div", { class: "line" }, unfold, name, el("span", { class: "quiet" }, ownerOf(f)), more(f.name));
     return el("tr", {}, el("td", { class: "name" }, bar, line), this.amount(f.self, all, f.self_error), this.amount(f.total, all, f.total_error));
   }
 

@@ -8,6 +8,7 @@ import { collapseArguments, formatCount, formatOwnShare, formatPercent, formatSh
 import type { Shell } from "../../shell/view";
 import { exactly, narrowTo, type State } from "../../shell/state";
 import { functionMenu } from "../flame/frame_menu";
+import { ownerOf } from "../flame/function_rows";
 import { linkTo } from "../links";
 
 export class OverviewList {
@@ -32,13 +33,13 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
   const rows = answer.functions.map((f) => {
     const bar = el("div", { class: "bar" });
     bar.style.width = `${(100 * Math.min(1, f.self / Math.max(1, all))).toFixed(2)}%`;
-    const title = [f.name, f.module].filter((text) => text !== "").join("\n");
+    const title = [f.signature ?? f.name, f.module].filter((text) => text !== "").join("\n");
     const link = linkTo(
       shell,
       { page: "graph", search: exactly(f.name) },
       { class: "line", title },
       el("bdi", {}, collapseArguments(f.name)),
-      el("span", { class: "quiet" }, f.module),
+      el("span", { class: "quiet" }, ownerOf(f)),
     );
     return el(
       "tr",
