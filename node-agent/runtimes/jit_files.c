@@ -90,8 +90,10 @@ static void end_reading(struct jit_files *files, struct file *file)
 
 static void drop_code(struct jit_files *files, struct followed *followed)
 {
-	if (followed->code)
+	if (followed->code) {
 		files->counters.bytes -= jit_code_bytes(followed->code);
+		files->counters.entries -= jit_code_count(followed->code);
+	}
 	jit_code_free(followed->code);
 	followed->code = NULL;
 }
@@ -234,6 +236,7 @@ static void give_up(struct jit_files *files, struct followed *followed, struct f
 {
 	files->counters.failed++;
 	file->not_before_ms = files->now_ms + FAILED_PAUSE_MS;
+	file->limit = file->next; /* the rest is as good as new then */
 	end_reading(files, file);
 	log_debug("names of code not read", "pid=%u why=\"%s\"", followed->process->key.tgid, why);
 }

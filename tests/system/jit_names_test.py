@@ -295,6 +295,43 @@ def test_erlang():
             os.unlink(path)
 
 
+WAITS_PY = """import sys, time
+def inner(): time.sleep(0.01)
+def middle(): inner()
+def outer(): middle()
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    outer()
+"""
+
+
+def test_types():
+    """Also threads off their CPU, and stacks that are taken by perf events."""
+    found = sorted(glob.glob(os.path.expanduser("~root/.pyenv/versions/3.12*/bin/python3")))
+    if not found:
+        return skip("no Python that writes perf maps")
+    process = start([found[0], "-X", "perf", write("waits.py", WAITS_PY), "30"], "waits.log")
+    time.sleep(1.5)
+    profile = Profile([process.pid], 4, "off-cpu", arguments=["--profile", "on-cpu,off-cpu", "--off-cpu-budget", "5%"])
+    chains = collections.Counter()
+    for resource in profile.reader.request.resource_profiles:
+        for scope in resource.scope_profiles:
+            for one in scope.profiles:
+                if profile.reader.strings[one.sample_type.type_strindex] == "off-cpu":
+                    for sample in one.samples:
+                        stack = profile.reader.dictionary.stack_table[sample.stack_index]
+                        chain = [profile.frames[i].function for i in stack.location_indices
+                                 if profile.frames[i].type == "cpython"]
+                        chains[tuple(chain[:3])] += sample.values[0]
+    check(chains[("inner", "middle", "outer")] > 20, "waits have the names of the functions that wait", chains)
+    end(process)
+    process = start([found[0], "-X", "perf", write("six.py", SIX_PY), "30"], "six.log")
+    time.sleep(1.5)
+    profile = Profile([process.pid], 4, "perf", arguments=["--capture", "perf"])
+    end(process)
+    check_nested(profile, ["f%d" % i for i in WEIGHTS], "so have stacks that perf events take")
+
+
 def make(body, *prefix, **more):
     return start([*prefix, "/usr/bin/python3", write("maker.py", MAKER + body)], "maker.log", **more)
 
@@ -383,5 +420,5 @@ spin(60)
 
 
 need_bpf()
-run(test_node_map, test_node_dump, test_python, test_java, test_erlang, test_replaced, test_namespace, test_foreign,
+run(test_node_map, test_node_dump, test_python, test_java, test_erlang, test_types, test_replaced, test_namespace, test_foreign,
     test_hostile)
