@@ -53,7 +53,8 @@ def thread_pointer():
 
 class Interpreter:
     def __init__(self):
-        self.runtime = evaluate("_PyRuntime")
+        self.version = self.read_version()
+        self.runtime = evaluate("_PyRuntime") if self.version > 6 else None
         self.state_type = gdb.lookup_type("PyThreadState")
         self.code_type = gdb.lookup_type("PyCodeObject")
         names = fields(self.state_type)
@@ -67,7 +68,6 @@ class Interpreter:
         else:
             self.frame_type = names["current_frame"].type.target()
         self.frame_names = fields(self.frame_type)
-        self.version = self.read_version()
 
     @staticmethod
     def read_version():
@@ -102,24 +102,31 @@ class Interpreter:
         return layout
 
     def key(self):
+        if self.version == 6:
+            return int(evaluate("'Python/pystate.c'::autoTLSkey"))
         gil = self.runtime["gilstate"]
         key = gil["autoTSSkey"] if "autoTSSkey" in fields(gil.type) else self.runtime["autoTSSkey"]
         return int(key["_key"])
 
-    def place(self):
+    def current(self):
+        """Where the state is that has the lock; 0: each thread knows its own."""
+        if self.version == 6:
+            return int(evaluate("&_PyThreadState_Current"))
         gil = self.runtime["gilstate"]
-        place = {"thread_id_minus_tp": 0, "current_at": 0, "thread_in": -1, "other_in": -1, "other_at": 0,
+        return int(gil["tstate_current"].address) if "tstate_current" in fields(gil.type) else 0
+
+    def place(self):
+        place = {"thread_id_minus_tp": 0, "current_at": self.current(), "thread_in": -1, "other_in": -1, "other_at": 0,
                  "thread_at": GLIBC_SPECIFIC + 16 * self.key() + 8}
-        if "tstate_current" in fields(gil.type):
-            place["current_at"] = int(gil["tstate_current"].address)
-        else:
+        if not place["current_at"]:
             place["other_at"] = place["thread_at"]
             place["thread_at"] = int(evaluate("&_Py_tss_tstate")) - thread_pointer()
         place.update(("layout." + name, value) for name, value in self.layout().items())
         return place
 
     def states(self):
-        interpreter = self.runtime["interpreters"]["head"]
+        interpreter = self.runtime["interpreters"]["head"] if self.version > 6 else evaluate(
+            "'Python/pystate.c'::interp_head")
         names = fields(interpreter.type.target())
         state = interpreter["tstate_head"] if "tstate_head" in names else interpreter["threads"]["head"]
         while int(state):
