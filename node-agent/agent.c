@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/kernel/lacks.h"
@@ -201,7 +202,6 @@ static void hold(void *context, const struct sample_event *sample, size_t walked
 		waits_hold(agent->waits, sample, walked);
 }
 
-/* Lists of frames are read by BPF alone. */
 static bool open_runtimes(struct agent *agent, struct error *err)
 {
 	const struct runtimes_sources from = {
@@ -209,8 +209,10 @@ static bool open_runtimes(struct agent *agent, struct error *err)
 		.pages = agent->pages,
 		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES)};
 
-	if (from.places_map < 0)
+	if (from.places_map < 0) {
+		log_info("interpreters' frames are not read", "why=\"it takes BPF programs\"");
 		return true;
+	}
 	agent->runtimes = runtimes_new(&from, err);
 	return agent->runtimes;
 }

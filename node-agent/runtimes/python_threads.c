@@ -10,11 +10,11 @@ enum {
 	PAGE_BYTES = 4096,
 	/* Around the thread pointer: thread-local variables of the program and its libraries are
 	 * below, the C library's own words of the thread above. */
-	BELOW_BYTES = 4096,
+	BELOW_BYTES = 1024,
 	ABOVE_BYTES = 1792, /* glibc's words are 2304, in its first 1552 all slots */
 	AROUND_WORDS = (BELOW_BYTES + ABOVE_BYTES) / 8,
 	DEEP_BYTES = 1024, /* a second block of slots: 512 of glibc's, 1024 of musl's */
-	CANDIDATES_MAX = 32,
+	CANDIDATES_MAX = 128,
 	LOWEST_ADDRESS = 65536,
 	RELEASE_LEVEL_CANDIDATE = 0xc0,
 };
@@ -101,6 +101,9 @@ static enum python_found find_layout(struct search *search, const struct runtime
 	uint8_t bytes[PYTHON_DEBUG_OFFSETS_BYTES];
 
 	search->out->version = symbols->version;
+#if !defined(__x86_64__)
+	return PYTHON_UNKNOWN; /* pthread_self() is not the thread pointer, and nobody says how far off */
+#endif
 	if (symbols->flags & RUNTIME_TRACES_REFERENCES || !is_release(symbols->version))
 		return PYTHON_UNKNOWN;
 	if (symbols->version < 0x030d0000)
@@ -283,7 +286,8 @@ static void look_near(struct search *search, const struct state *state)
 			hit(search, offset_of(i), -1);
 }
 
-/* Behind each of the C library's words of the thread. */
+/* Behind each of the C library's words of the thread; musl's lead into what is near in all but the
+ * first thread. */
 static void look_deep(struct search *search, const struct state *state)
 {
 	uint64_t words[DEEP_BYTES / 8];
@@ -293,8 +297,7 @@ static void look_deep(struct search *search, const struct state *state)
 	for (uint32_t i = BELOW_BYTES / 8; i < AROUND_WORDS; i++) {
 		const uint64_t to = search->around[i];
 
-		if (to % 8 || to < LOWEST_ADDRESS || to >> 47 || !offset_of(i) ||
-		    (to >= state->thread && to < state->thread + ABOVE_BYTES))
+		if (to % 8 || to < LOWEST_ADDRESS || to >> 47 || !offset_of(i))
 			continue;
 		read_some(search, to, words, sizeof words);
 		for (uint32_t j = 0; j < DEEP_BYTES / 8; j++)

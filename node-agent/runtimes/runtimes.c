@@ -19,10 +19,9 @@ enum {
 	MAPPINGS_MAX = 1024,
 	IN_ONE_PROCESS_MAX = 4,
 	LOOKS_A_RUN = 8,
-	/* What a look may take of the main thread; after one that took more, nobody is looked at for
-	 * 32 times as long. Real ones take 0.3 ms. */
-	DEAR_US = 2000,
-	REST = 32,
+	/* A look that has read so much of a process, 20 µs each, is followed by a rest of half as many
+	 * milliseconds as there were reads. Real ones read 3 times a thread, and twice that with musl. */
+	DEAR_READS = 100,
 	/* An interpreter has its first thread some 10 ms after its exec; an embedded one when its
 	 * program wants it. Twice as long each time, up to … */
 	AGAIN_MS = 2,
@@ -61,6 +60,7 @@ struct runtimes {
 	uint32_t count, allocated, next;
 	int64_t now_ms, due_ms; /* the earliest; INT64_MAX: none */
 	int64_t rest_until_ms;
+	uint32_t reads; /* of the last look */
 	struct runtime_places places;
 };
 
@@ -345,6 +345,7 @@ static void find_place(struct runtimes *runtimes, struct followed *followed,
 		enum python_found found = python_threads_find(&memory, &interpreters[i].symbols,
 							      interpreters[i].base, &threads);
 
+		runtimes->reads += threads.reads;
 		if (i && found == PYTHON_NOT_STARTED)
 			continue;
 		followed->found = found;
@@ -439,14 +440,11 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
 /* Returns whether others may be looked at now, too. */
 static bool look_and_rest(struct runtimes *runtimes, struct followed *followed)
 {
-	const uint64_t before_ns = monotonic_ns();
-	int64_t took_us;
-
+	runtimes->reads = 0;
 	look(runtimes, followed);
-	took_us = (int64_t)((monotonic_ns() - before_ns) / 1000);
-	if (took_us < DEAR_US)
+	if (runtimes->reads < DEAR_READS)
 		return true;
-	runtimes->rest_until_ms = runtimes->now_ms + took_us * REST / 1000;
+	runtimes->rest_until_ms = runtimes->now_ms + runtimes->reads / 2;
 	return false;
 }
 

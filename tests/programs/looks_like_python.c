@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* looks_like_python HOW: a program with CPython 3.11's symbols and lists that lead nowhere. It is
- * busy, so that it is sampled. */
+/* looks_like_python HOW: a program with CPython 3.11's symbols. Its lists lead nowhere, or, of
+ * "threads", to what each of its threads has as pthread_setspecific(), whatever C library that is
+ * of. It is busy, so that it is sampled. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { /* 3.11: offsets of words */
 	HEAD = 40 / 8,
@@ -50,6 +54,44 @@ static void make_states(uint32_t count, int is_circle)
 	interpreter[THREADS_HEAD] = at(states);
 }
 
+/* --- real threads --- */
+
+enum { THREADS = 4 };
+
+static uint64_t own_states[THREADS][STATE_WORDS];
+static pthread_key_t key;
+
+static void *have_state(void *argument)
+{
+	uint64_t *state = argument;
+
+	pthread_setspecific(key, state);
+	state[INTERP] = at(interpreter);
+	state[THREAD_ID] = (uint64_t)pthread_self();
+	printf("%ld %llu\n", syscall(SYS_gettid), (unsigned long long)at(state));
+	fflush(stdout);
+	if (state != own_states[0])
+		pause();
+	return NULL;
+}
+
+/* The newest first, as CPython's. */
+static void start_threads(void)
+{
+	pthread_key_create(&key, NULL);
+	have_state(own_states[0]);
+	for (int i = 1; i < THREADS; i++) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, have_state, own_states[i]);
+		while (!__atomic_load_n(&own_states[i][THREAD_ID], __ATOMIC_ACQUIRE))
+			usleep(100);
+		own_states[i][NEXT] = at(own_states[i - 1]);
+	}
+	interpreter[THREADS_HEAD] = at(own_states[THREADS - 1]);
+	usleep(100000); /* they have written who they are */
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -64,6 +106,8 @@ int main(int argc, char **argv)
 		interpreter[0] = at(interpreter);
 	else if (!strcmp(how, "nowhere"))
 		interpreter[THREADS_HEAD] = 0x123456789000;
+	else if (!strcmp(how, "threads"))
+		start_threads();
 	else
 		return 2;
 	puts("ready");

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import struct
@@ -231,6 +232,25 @@ def forked():
     end(started)
 
 
+def c_libraries():
+    """Where other C libraries have what their threads have set, as a program with CPython's names for it: of musl's,
+    static, it has no dynamic symbols either."""
+    started, table, _ = agent()
+    for name in ("looks_like_python", "looks_like_python_musl"):
+        if name.endswith("_musl"):
+            if not shutil.which("musl-gcc"):
+                skip("no musl-gcc")
+                continue
+            build_programs(name)
+        process = ready([os.path.join(PROGRAMS, name), "threads"])
+        place = wait_for(lambda: table.get(process.pid), 20, 0.02)
+        if check(place, "%s has a place" % name):
+            check_threads(process, place, name)
+            check((place.thread_in >= 0) == name.endswith("_musl"), "%s: in a block of its own or not" % name, place)
+        end(process, how=signal.SIGKILL)
+    end(started)
+
+
 # --- how soon, and what it costs ---
 
 def soon():
@@ -314,4 +334,4 @@ def build():
 
 if __name__ == "__main__":
     need_bpf()
-    run(build, versions, embedded, attached, several, forked, soon, others, hostile)
+    run(build, versions, embedded, attached, several, forked, c_libraries, soon, others, hostile)
