@@ -282,14 +282,14 @@ def others():
     """Programs without an interpreter: files are asked about once, processes are not looked at."""
     started, _, log = agent()
     with open(os.path.join(WORK, "true.sh"), "w") as script:
-        script.write("for i in $(seq 400); do /bin/true; done; exec /bin/sleep 0.1\n")
+        script.write("for i in $(seq 2000); do /bin/true; done; exec /bin/sleep 0.1\n")
     subprocess.run(["/usr/bin/python3", "-c", "import time; time.sleep(0.3)"], check=True)
     subprocess.run(["sh", os.path.join(WORK, "true.sh")], check=True)
     time.sleep(0.5)
     end(started)
     looks = summary(log).get("looks", 0)
-    note("%d looks at processes for 400 programs without an interpreter, and some with one" % looks)
-    check(0 < looks < 150, "400 starts of a program without an interpreter are not looked at", summary(log))
+    note("%d looks at processes for 2000 programs without an interpreter, and whatever else began here" % looks)
+    check(0 < looks < 1000, "2000 starts of a program without an interpreter are not looked at", summary(log))
 
 
 def cpu_ms(pid):
