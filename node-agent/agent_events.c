@@ -109,6 +109,16 @@ static bool find_context(void *context, const struct sample_event *sample,
 	return agent->requests && requests_find(agent->requests, sample, place);
 }
 
+static bool find_runtime(void *context, const struct sample_event *sample,
+			 struct runtime_place *place)
+{
+	struct agent *agent = context;
+	const struct process_key key = process_key_of(sample);
+	uint32_t version;
+
+	return agent->runtimes && runtimes_place(agent->runtimes, &key, place, &version);
+}
+
 struct capture_callbacks agent_callbacks(struct agent *agent)
 {
 	return (struct capture_callbacks){
@@ -121,6 +131,7 @@ struct capture_callbacks agent_callbacks(struct agent *agent)
 		.on_switch_in = on_switch_in,
 		.on_sweep = on_sweep,
 		.find_context = find_context,
+		.find_runtime = find_runtime,
 		.on_free = on_free,
 		.context = agent,
 	};

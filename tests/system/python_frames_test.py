@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, WORK, check, end, note, run, skip, skip_all, start, wait_for
+from harness import BUILD, WORK, Agent, check, end, note, run, skip, skip_all, start, wait_for
 
 PROBE = os.path.join(WORK, "capture_probe")
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
@@ -191,6 +191,47 @@ def waiting():
     check(any(is_swept for _, is_swept in seen), "… and where they have waited since before", seen)
 
 
+def read_printed(path):
+    """(tid, code objects, whether the list is said to be cut) of each stack that --debug-stacks wrote, by their time:
+    they are written once they are whole."""
+    stacks, time_ns, tid, codes, is_cut = [], 0, None, [], False
+    for line in open(path):
+        fields = line.split()
+        if line.startswith("sample "):
+            time_ns, tid, codes, is_cut = int(fields[1]), int(fields[fields.index("tid") + 1]), [], False
+        elif line.startswith("interpreter end "):
+            is_cut = int(fields[2]) == END_CUT
+        elif line.startswith("interpreter "):
+            codes.append(int(fields[1].split("+")[0], 16))
+        elif not fields and tid:
+            stacks.append((time_ns, tid, codes, is_cut))
+    return [stack[1:] for stack in sorted(stacks)]
+
+
+def by_the_agent():
+    """The agent finds by itself where the frames are, and hands them on with each stack."""
+    version = next(version for version in reversed(VERSIONS) if interpreter(version))
+    base = os.path.join(WORK, "agent")
+    target = start([interpreter(version), WAITING], "target.log")
+    time.sleep(1)
+    gdb, threads = run_gdb(target.pid, base, 0)
+    end(gdb)
+    agent = Agent("--profile", "off-cpu", "--pid", str(target.pid), "--off-cpu-budget", "2%", "--debug-stacks",
+                  base + ".stacks", "--output", base + ".otlp", "--duration", "8s")
+    agent.process.wait(60)
+    end(target, how=signal.SIGKILL)
+    stacks = read_printed(base + ".stacks")
+    first = next((i for i, stack in enumerate(stacks) if stack[1]), len(stacks))
+    wrong = []
+    for tid, codes, is_cut in stacks[first:]:
+        want = [frame[0] for frame in threads[str(tid)]]
+        if codes != want[:len(codes)] or is_cut != (len(codes) < len(want)) or len(codes) < min(len(want), 32):
+            wrong.append("%d: %d frames of %d, cut %d" % (tid, len(codes), len(want), is_cut))
+    note("CPython %s: %d stacks, %d before the interpreter was found" % (version, len(stacks), first))
+    check(len(stacks) - first > 20, "the agent's stacks have their interpreter's frames", len(stacks) - first)
+    check(not wrong, "… as gdb has them", "\n".join(wrong[:10]))
+
+
 def versions():
     for version in VERSIONS:
         check_version(version)
@@ -202,4 +243,4 @@ if __name__ == "__main__":
     if not any(map(interpreter, VERSIONS)):
         skip_all("no CPython of pyenv's here")
     os.makedirs(WORK, exist_ok=True)
-    run(build, versions, waiting)
+    run(build, versions, waiting, by_the_agent)
