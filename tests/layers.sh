@@ -13,7 +13,7 @@ rooms='
 bpf/                        bpf/
 common/                     common/ schema/wire/
 node-agent/kernel/          bpf/ common/ node-agent/kernel/
-node-agent/stacks/          bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/capture/capture.h node-agent/contexts/requests.h node-agent/processes/ node-agent/report/modules.h node-agent/runtimes/jit_files.h node-agent/file_parser/file_parser.h node-agent/unwind/
+node-agent/stacks/          bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/capture/capture.h node-agent/contexts/requests.h node-agent/processes/ node-agent/report/modules.h node-agent/runtimes/ node-agent/file_parser/file_parser.h node-agent/unwind/
 node-agent/unwind/          bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/row_builder.h
 node-agent/runtimes/        bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/jit/jit_chunk.h node-agent/processes/ node-agent/stacks/code_pages.h node-agent/file_parser/runtime_symbols.h
 node-agent/waits/           bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/stacks/samples.h

@@ -227,6 +227,17 @@ static const struct counter counters[] = {
 	 {OF(runtimes.not_located), OF(runtimes.contradicted)}},
 	{LINE_runtimes, "others", "runtimes.others", {OF(runtimes.others)}},
 	{LINE_runtimes, "refused", "runtimes.refused", {OF(runtimes.refused)}},
+	{LINE_runtimes, "frames", "runtimes.frames", {OF(names.frames)}},
+	{LINE_runtimes, "nameless", "runtimes.nameless", {OF(names.nameless)}},
+	{LINE_runtimes, "no_list", "runtimes.no_list", {OF(names.merged[MERGE_no_list])}},
+	{LINE_runtimes, "differ", "runtimes.differ", {OF(names.merged[MERGE_differ])}},
+	{LINE_runtimes, "names_cut", "runtimes.names_cut",
+	 {OF(names.codes.names_cut), OF(names.codes.lines_cut)}},
+	{LINE_runtimes, "codes", NULL, {OF(names.codes.read)}},
+	{LINE_runtimes, "codes_gone", NULL, {OF(names.codes.gone)}},
+	{LINE_runtimes, "codes_unread", NULL, {OF(names.codes.unread)}},
+	{LINE_runtimes, "codes_refused", NULL, {OF(names.codes.refused)}},
+	{LINE_runtimes, "codes_bytes", NULL, {OF(names.codes.bytes)}},
 
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
@@ -319,6 +330,7 @@ static void read_parts(const struct report_sources *from, struct counted *now)
 		memory_probes_counters(from->probes, &now->probes);
 	if (from->runtimes)
 		runtimes_counters(from->runtimes, &now->runtimes);
+	samples_runtime_counters(from->samples, &now->names);
 	read_windows(from, now);
 	for (int i = 0; i < LACK_COUNT; i++)
 		now->lacks[i] = lack_times((enum lack)i);

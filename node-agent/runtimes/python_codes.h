@@ -15,7 +15,7 @@
 #include "node-agent/runtimes/python_code.h"
 
 enum {
-	PYTHON_CODES_BYTES = 2 << 20, /* as a rule, of both halves */
+	PYTHON_CODES_BYTES = 3 << 19, /* as a rule, of both halves */
 	PYTHON_CODES_BURST = 2000, /* objects read of one process at once … */
 	PYTHON_CODES_A_SECOND = 200, /* … and later */
 	PYTHON_CODE_TRIES = 3,

@@ -400,6 +400,7 @@ enum python_found python_threads_find(const struct python_memory *memory,
 	out->states = search.state_count;
 	if (found != PYTHON_FOUND)
 		return found;
+	out->layout = search.layout;
 	set_layout(&search.layout, &out->place.layout);
 	if (is_current(&search))
 		out->place.current_at = search.current_at;

@@ -16,6 +16,8 @@
 
 #include "bpf/runtime_frames.h"
 #include "node-agent/file_parser/runtime_symbols.h"
+#include "node-agent/runtimes/python_layout.h"
+#include "node-agent/runtimes/python_memory.h"
 
 enum {
 	PYTHON_THREADS_MAX = 32,      /* that are looked at, the newest of each interpreter first */
@@ -24,11 +26,6 @@ enum {
 	 * threads. */
 	PYTHON_DEEP_THREADS = 4,
 	PYTHON_READS_MAX = 512, /* of one search; some 4 a thread are usual */
-};
-
-struct python_memory {
-	bool (*read)(void *context, uint64_t address, void *to, size_t bytes); /* all or nothing */
-	void *context;
 };
 
 enum python_found {
@@ -47,6 +44,7 @@ struct python_threads {
 	bool is_cut;                /* there are more */
 	uint32_t reads;
 	struct runtime_place place; /* without identity */
+	struct python_layout layout;
 };
 
 /* base: what is to be added to the file's ELF addresses. FOUND: out->place is whole. Fewer placed

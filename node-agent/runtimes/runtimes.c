@@ -48,6 +48,7 @@ struct followed {
 	enum python_found found; /* the last time */
 	bool is_placed, has_identity, has_others, is_declared;
 	struct runtime_place place;
+	struct python_layout layout;
 };
 
 struct runtimes {
@@ -168,6 +169,7 @@ static void begin(void *context, struct process *process, struct process *from)
 		return;
 	}
 	followed->place = parent->place;
+	followed->layout = parent->layout;
 	followed->version = parent->version;
 	followed->found = PYTHON_FOUND;
 	followed->is_placed = true;
@@ -321,6 +323,7 @@ static void take_place(struct runtimes *runtimes, struct followed *followed,
 		followed->is_placed = true;
 	}
 	followed->place = *place;
+	followed->layout = threads->layout;
 	write_place(runtimes, followed);
 	log_debug("Python located",
 		  "pid=%u version=%x threads=%u/%u current=%#" PRIx64 " thread=%" PRId64
@@ -495,6 +498,18 @@ bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
 		return false;
 	*place = followed->place;
 	*version = followed->version;
+	return true;
+}
+
+bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *key,
+		     struct python_layout *layout)
+{
+	const struct followed *followed =
+		followed_of(runtimes, processes_find(runtimes->processes, key));
+
+	if (!followed || !followed->is_placed)
+		return false;
+	*layout = followed->layout;
 	return true;
 }
 

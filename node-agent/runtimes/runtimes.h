@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "node-agent/kernel/mapping_event.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/runtimes/python_layout.h"
 #include "node-agent/stacks/code_pages.h"
 
 struct runtimes_sources { /* borrowed */
@@ -39,6 +40,10 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *proce
 void runtimes_run(struct runtimes *runtimes, int64_t now_ms);
 /* When it wants to be called again, at most so long from now. */
 int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_t most_ms);
+
+/* How the process' interpreter is laid out. False: it has none whose frames are read. */
+bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *process,
+		     struct python_layout *layout);
 
 /* The process' place, as the kernel side has it; version: PY_VERSION_HEX. False: none. */
 bool runtimes_place(struct runtimes *runtimes, const struct process_key *process,

@@ -7,10 +7,12 @@
 #include "bpf/alloc.h"
 #include "bpf/runtime_frames.h"
 #include "node-agent/report/modules.h"
+#include "node-agent/stacks/runtime_stack.h"
 #include "node-agent/stacks/stack_print.h"
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
+	NAMED_MAX = FRAMES_MAX + RUNTIME_FRAMES_MAX,
 	ATTRIBUTES_MAX = 64, /* of one sample */
 	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
 	 * bionic and ld.so: 20 to 50). */
@@ -27,7 +29,8 @@ struct samples {
 	struct kernel_scheduler scheduler;
 	const struct kernel_waits *waits; /* NULL: nobody knows the kernel's functions */
 	struct located_frame located[FRAMES_MAX + 1];
-	struct counted_frame frames[FRAMES_MAX + 1];
+	struct counted_frame frames[NAMED_MAX + 1];
+	struct runtime_stacks *runtimes; /* NULL: there are none */
 	struct counted_attribute attributes[ATTRIBUTES_MAX];
 	uint32_t hour, tell_left; /* the report's; processes that may still be told of */
 };
@@ -59,6 +62,10 @@ struct samples *samples_new(const struct samples_sources *from, struct error *er
 		return NULL;
 	}
 	samples->from = *from;
+	if (from->runtimes && !(samples->runtimes = runtime_stacks_new(from->runtimes, err))) {
+		free(samples);
+		return NULL;
+	}
 	samples->hour = 1;
 	samples->tell_left = TELL_MOST;
 	return samples;
@@ -313,7 +320,8 @@ static size_t library_frames(const struct samples *samples, const struct sample_
 
 /* What was sampled, but for its kernel part: frames and process. Returns the depth. */
 static size_t locate(struct samples *samples, const struct sample_event *sample, size_t depth,
-		     size_t walked, bool from_copy, enum walk_result *result)
+		     size_t walked, bool from_copy, enum walk_result *result,
+		     enum frame_merge_result *merge)
 {
 	size_t count = locate_user(samples, sample, walked, result), skipped;
 
@@ -329,6 +337,10 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 		if (samples->located[i].place == PLACE_ANONYMOUS)
 			name_frame(samples, sample, &samples->located[i],
 				   &samples->frames[depth + i]);
+	if (samples->runtimes)
+		count = runtime_stacks_join(samples->runtimes, sample, samples->located,
+					    samples->frames + depth, count, NAMED_MAX - depth,
+					    *result == WALK_complete, merge);
 	return depth + count;
 }
 
@@ -419,6 +431,7 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	struct counted_thread thread = {.name = worth->interrupt};
 	struct process_lifetime *lifetime = NULL;
 	enum walk_result result = WALK_complete;
+	enum frame_merge_result merge = MERGE_none;
 	size_t depth;
 
 	copy_name(process_name, sample->process_comm);
@@ -427,7 +440,7 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	depth = add_kernel(samples, sample, worth->skipped, worth->kernel_end - worth->skipped);
 	if (!worth->interrupt) {
 		thread = thread_of(sample, thread_name);
-		depth = locate(samples, sample, depth, walked, from_copy, &result);
+		depth = locate(samples, sample, depth, walked, from_copy, &result, &merge);
 		lifetime = describe(samples, sample, &process, &thread);
 	}
 	add_attributes(samples, &worth->other, process.executable, lifetime, &thread);
@@ -438,7 +451,9 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 		count_result(samples, sample, result);
 	count_added(samples, sample, worth,
 		    stack_counts_add_type(samples->from.counts, worth->type, &process, &thread,
-					  samples->frames, depth, walk_result_sentence(result),
+					  samples->frames, depth,
+					  result != WALK_complete ? walk_result_sentence(result)
+								  : frame_merge_sentence(merge),
 					  worth->count ? worth->count : 1, worth->value));
 }
 
@@ -606,9 +621,17 @@ void samples_counters(const struct samples *samples, struct sample_counters *out
 	*out = samples->counters;
 }
 
+void samples_runtime_counters(const struct samples *samples, struct runtime_stacks_counters *out)
+{
+	*out = (struct runtime_stacks_counters){.frames = 0};
+	if (samples->runtimes)
+		runtime_stacks_counters(samples->runtimes, out);
+}
+
 void samples_free(struct samples *samples)
 {
 	if (!samples)
 		return;
+	runtime_stacks_free(samples->runtimes);
 	free(samples);
 }

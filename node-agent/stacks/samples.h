@@ -23,6 +23,8 @@
 #include "node-agent/stacks/sample_types.h"
 
 struct module_announcer;
+struct runtimes;
+struct runtime_stacks_counters;
 
 struct sample_counters { /* cumulative */
 	uint64_t added;
@@ -55,6 +57,7 @@ struct samples_sources { /* borrowed */
 	struct code_pages *pages;  /* NULL: nobody needs to know which are in use */
 	struct requests *requests; /* NULL: what programs publish is not asked for */
 	struct jit_files *jit;     /* NULL: code in no file has no names */
+	struct runtimes *runtimes; /* NULL: interpreters' frames are not read */
 	const char *service;       /* the label for all, or NULL */
 	bool keep_times;           /* when each sample was taken */
 	FILE *print;               /* NULL, or where every stack is written as text */
@@ -86,6 +89,8 @@ void samples_set_scheduler(struct samples *samples, const struct kernel_schedule
 /* The functions by which it is said what was waited for and what woke; borrowed. */
 void samples_set_waits(struct samples *samples, const struct kernel_waits *waits);
 
+/* All 0 where interpreters' frames are not read. */
+void samples_runtime_counters(const struct samples *samples, struct runtime_stacks_counters *out);
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 
 /* The sentence of bpf/results.h; "" for complete. */

@@ -3,6 +3,7 @@
  * told. Frames are written as addresses: 0x1… lie in a program whose entry point is 0x1000, 0x2… in
  * a library, 0x3… where it was mapped over something else, 0xa… in anonymous memory, 0xd… nowhere,
  * 0xe… in a file that could not be had. */
+#include "node-agent/stacks/runtime_stack.h"
 #include "tests/check.h"
 
 #include "node-agent/report/modules.h"
@@ -121,6 +122,34 @@ const struct executable *process_table_executable(struct process_table *table, u
 	(void)table;
 	(void)index;
 	return NULL;
+}
+
+/* --- interpreters: none --- */
+
+struct runtime_stacks *runtime_stacks_new(struct runtimes *runtimes, struct error *err)
+{
+	(void)runtimes, (void)err;
+	return NULL;
+}
+
+void runtime_stacks_free(struct runtime_stacks *stacks)
+{
+	(void)stacks;
+}
+
+size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
+			   const struct located_frame *located, struct counted_frame *frames,
+			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result)
+{
+	(void)stacks, (void)sample, (void)located, (void)frames, (void)room, (void)is_whole;
+	*result = MERGE_none;
+	return count;
+}
+
+void runtime_stacks_counters(const struct runtime_stacks *stacks,
+			     struct runtime_stacks_counters *out)
+{
+	(void)stacks, (void)out;
 }
 
 /* --- aggregate: remembers the last one --- */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/stacks/runtime_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/runtime_frames.h"
+#include "common/clock.h"
+#include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/processes/process_files.h"
+
+struct runtime_stacks {
+	struct runtimes *runtimes;
+	struct python_codes *codes;
+	struct runtime_stacks_counters counters;
+	uint8_t roles[USER_FRAMES_MAX];
+	struct counted_frame native[USER_FRAMES_MAX];
+	struct merged_frame merged[USER_FRAMES_MAX + RUNTIME_FRAMES_MAX];
+};
+
+struct runtime_stacks *runtime_stacks_new(struct runtimes *runtimes, struct error *err)
+{
+	struct runtime_stacks *stacks = calloc(1, sizeof *stacks);
+
+	if (stacks)
+		stacks->codes = python_codes_new(PYTHON_CODES_BYTES);
+	if (!stacks || !stacks->codes) {
+		error_set(err, ERROR_MEMORY, "no memory for interpreters' names");
+		free(stacks);
+		return NULL;
+	}
+	stacks->runtimes = runtimes;
+	return stacks;
+}
+
+void runtime_stacks_free(struct runtime_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	python_codes_free(stacks->codes);
+	free(stacks);
+}
+
+/* --- names --- */
+
+/* The process' memory; its directory is opened once something has to be read. */
+struct reading {
+	struct runtime_stacks *stacks;
+	struct process_key process;
+	struct python_memory memory;
+	struct python_layout layout;
+	uint64_t now_ns;
+	int directory; /* −1: not yet; −2: it cannot be */
+	bool has_layout;
+};
+
+static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
+{
+	struct reading *reading = context;
+
+	if (reading->directory == -1)
+		reading->directory = process_directory_open("/proc", reading->process.tgid,
+							    reading->process.start_time_ns);
+	if (reading->directory < 0)
+		reading->directory = -2;
+	return reading->directory >= 0 &&
+	       stranger_memory_read(reading->directory, address, to, bytes);
+}
+
+/* What has no name still is a frame of Python's. */
+static struct counted_frame name_frame(struct reading *reading, const uint64_t *words)
+{
+	struct runtime_stacks *stacks = reading->stacks;
+	struct counted_frame frame = {
+		.kind = PROFILE_FRAME_NAMED, .function = "[no name]", .type = "cpython"};
+	const struct python_code *code = NULL;
+
+	if (reading->has_layout)
+		code = python_codes_find(stacks->codes, &reading->process, &reading->memory,
+					 &reading->layout, stack_frame_address(words[0]),
+					 runtime_frame_cookie(words[1]), reading->now_ns);
+	stacks->counters.frames++;
+	stacks->counters.nameless += !code;
+	if (!code)
+		return frame;
+	frame.function = code->name;
+	frame.file = code->file;
+	frame.line = python_code_line(code, runtime_frame_position(words[1]));
+	return frame;
+}
+
+/* --- joining --- */
+
+/* Whether any of them is an interpreter's. */
+static bool find_roles(struct runtime_stacks *stacks, const struct located_frame *located,
+		       size_t count)
+{
+	bool has_runtime = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct located_frame *frame = &located[i];
+
+		stacks->roles[i] = NATIVE_OTHER;
+		if (frame->place != PLACE_FILE ||
+		    !runtimes_is_file(stacks->runtimes, frame->executable->index))
+			continue;
+		has_runtime = true;
+		stacks->roles[i] = runtimes_is_loop(stacks->runtimes, frame->executable->index,
+						    frame->address)
+					   ? NATIVE_LOOP
+					   : NATIVE_RUNTIME;
+	}
+	return has_runtime;
+}
+
+/* What -X perf has CPython put between its loops: it says the frame once more. */
+static bool is_trampoline(const struct counted_frame *frame)
+{
+	return frame->kind == PROFILE_FRAME_NAMED && frame->type && !strcmp(frame->type, "cpython");
+}
+
+static size_t put_frames(struct runtime_stacks *stacks, const struct sample_event *sample,
+			 struct counted_frame *frames, size_t count)
+{
+	const uint64_t *list = sample_runtime_frames(sample);
+	struct reading reading = {.stacks = stacks,
+				  .process = process_key_of(sample),
+				  .memory = {read_memory, &reading},
+				  .now_ns = monotonic_ns(),
+				  .directory = -1};
+	size_t put = 0;
+
+	reading.has_layout = runtimes_layout(stacks->runtimes, &reading.process, &reading.layout);
+	python_codes_begin(stacks->codes);
+	for (size_t i = 0; i < count; i++) {
+		const struct merged_frame *from = &stacks->merged[i];
+
+		if (!from->is_language && is_trampoline(&stacks->native[from->at]))
+			continue;
+		frames[put] = from->is_language ? name_frame(&reading, &list[from->at])
+						: stacks->native[from->at];
+		if (from->is_runtime)
+			frames[put].kind = PROFILE_FRAME_RUNTIME;
+		put++;
+	}
+	if (reading.directory >= 0)
+		close(reading.directory);
+	return put;
+}
+
+size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
+			   const struct located_frame *located, struct counted_frame *frames,
+			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result)
+{
+	const struct frame_merge stack = {
+		.roles = stacks->roles,
+		.native_count = count,
+		.is_native_whole = is_whole,
+		.list = sample_runtime_frames(sample),
+		.list_words = sample->runtime_count,
+	};
+	size_t merged;
+
+	*result = MERGE_none;
+	if (count > USER_FRAMES_MAX || room < count + sample->runtime_count / 2)
+		return count;
+	if (!find_roles(stacks, located, count) && !sample->runtime_count)
+		return count;
+	*result = frame_merge(&stack, stacks->merged, &merged);
+	stacks->counters.merged[*result]++;
+	if (merged == count) /* the native ones alone */
+		return count;
+	memcpy(stacks->native, frames, count * sizeof *frames);
+	return put_frames(stacks, sample, frames, merged);
+}
+
+void runtime_stacks_counters(const struct runtime_stacks *stacks,
+			     struct runtime_stacks_counters *out)
+{
+	*out = stacks->counters;
+	python_codes_counters(stacks->codes, &out->codes);
+}

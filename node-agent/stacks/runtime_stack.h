@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sample's native frames and what its interpreter had to say, as one stack of frames with names:
+ * runtimes/frame_merge.h joins them, runtimes/python_codes.h names them while their process lives.
+ *
+ * Names are made here rather than at the server: a code object with its table is 100 to 5000 bytes
+ * that would go over the wire and be kept for each host and process, and reading one costs some
+ * 100 µs, once. What is sent is OTLP's own: a location with function, file and line. */
+#ifndef NODE_AGENT_STACKS_RUNTIME_STACK_H
+#define NODE_AGENT_STACKS_RUNTIME_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "common/error.h"
+#include "node-agent/aggregate/stack_counts.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/runtimes/frame_merge.h"
+#include "node-agent/runtimes/python_codes.h"
+#include "node-agent/runtimes/runtimes.h"
+
+struct runtime_stacks;
+
+struct runtime_stacks_counters { /* cumulative */
+	uint64_t merged[MERGE_COUNT]; /* stacks */
+	uint64_t frames, nameless;    /* of the language */
+	struct python_codes_counters codes;
+};
+
+/* runtimes: borrowed. */
+struct runtime_stacks *runtime_stacks_new(struct runtimes *runtimes, struct error *err);
+void runtime_stacks_free(struct runtime_stacks *stacks);
+
+/* frames: count native ones, as located says where they are; becomes the joined stack, of at most
+ * `room`. is_whole: they reach the thread's start. Returns how many there are now. Texts are lent
+ * until the next call. */
+size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
+			   const struct located_frame *located, struct counted_frame *frames,
+			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result);
+
+void runtime_stacks_counters(const struct runtime_stacks *stacks,
+			     struct runtime_stacks_counters *out);
+
+#endif

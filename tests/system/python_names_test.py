@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of Python programs as the agent sends them, against the chains of calls that the program says it has: function,
+file and line of each frame, native frames around them in their true order, the interpreter's own ones marked."""
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import otlp  # pylint: disable=wrong-import-position
+from harness import BUILD, WORK, check, end, need_bpf, note, run, skip, start  # pylint: disable=wrong-import-position
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_names.py")
+VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.8 3.10 3.12 3.13").split()
+SECONDS = int(os.environ.get("PYTHON_SECONDS", "6"))
+RATE = "197"
+
+Frame = collections.namedtuple("Frame", "function file line module is_runtime")
+
+
+def interpreter(version):
+    if version == "debian":
+        return "/usr/bin/python3"
+    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python%s" % (version, version))))
+    return found[-1] if found else None
+
+
+def lines_by_function():
+    """Which lines each function of the program has, by the last part of its name."""
+    found = collections.defaultdict(set)
+
+    def add(code):
+        found[code.co_name] |= {line for _, _, line in code.co_lines() if line}
+        for constant in code.co_consts:
+            if hasattr(constant, "co_code"):
+                add(constant)
+    with open(PROGRAM) as file:
+        add(compile(file.read(), PROGRAM, "exec"))
+    return found
+
+
+def frame_of(reader, index):
+    location = reader.dictionary.location_table[index]
+    attributes = reader.attributes(location.attribute_indices)
+    if attributes.get("profile.frame.type") == "cpython":
+        line = location.lines[0]
+        function = reader.dictionary.function_table[line.function_index]
+        return Frame(reader.strings[function.name_strindex], reader.strings[function.filename_strindex], line.line, "", False)
+    mapping = reader.dictionary.mapping_table[location.mapping_index]
+    return Frame("", "", 0, reader.strings[mapping.filename_strindex] or "?", attributes.get("farflame.runtime", False))
+
+
+def stacks_of(path):
+    """(incomplete, frames leaf first, count) of each stack of the program."""
+    reader = otlp.Reader(otlp.read(BUILD, path))
+    for resource_profiles in reader.request.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                for sample in profile.samples:
+                    stack = reader.dictionary.stack_table[sample.stack_index]
+                    frames = [frame_of(reader, i) for i in stack.location_indices]
+                    attributes = reader.attributes(sample.attribute_indices)
+                    yield attributes.get("farflame.incomplete", ""), frames, sample.values[0]
+    note("counters: %s" % {name: value for name, value in reader.counters().items() if "runtimes" in name})
+
+
+# Code of exec() is gone before anybody looks, or not.
+NAMELESS = Frame("[no name]", "", 0, "", False)
+
+
+def is_prefix(chain, truth, lines):
+    """chain: root first. The lines of all but the last one are where the calls are."""
+    if len(chain) > len(truth):
+        return False
+    for at, (frame, (function, file, line)) in enumerate(zip(chain, truth)):
+        if frame == NAMELESS and file == "<string>":
+            continue
+        if frame.function != function or frame.file != file:
+            return False
+        if at + 1 < len(chain) and frame.line != line:
+            return False
+    last = chain[-1]
+    return last.file != PROGRAM or last.line in lines[last.function.split(".")[-1]]
+
+
+def marks_are_right(frames):
+    """The interpreter's file is libpython where there is one."""
+    own = re.compile(r"libpython3" if any(frame.module.startswith("libpython3") for frame in frames) else r"python3")
+    has_language = False
+    for frame in frames:
+        has_language |= bool(frame.function)
+        if not frame.function and frame.is_runtime != (has_language and bool(own.match(frame.module))):
+            return False
+    return True
+
+
+def record(python, version):
+    output = os.path.join(WORK, version + ".otlp")
+    target = start([python, PROGRAM, "120"], "target.log", stdout=subprocess.PIPE,
+                   env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    chains = json.loads(target.stdout.readline().decode())
+    agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
+                            "--duration", "%ds" % SECONDS, "--frequency", RATE], capture_output=True, text=True)
+    end(target)
+    check(agent.returncode == 0, version + ": the agent ends well", agent.stderr[-2000:])
+    return chains, list(stacks_of(output))
+
+
+def judge(version, chains, stacks, lines):
+    counts, why, seen, wrong, marked = collections.Counter(), collections.Counter(), set(), [], []
+    for incomplete, frames, count in stacks:
+        chain = [frame for frame in reversed(frames) if frame.function]
+        kind = "declared" if incomplete else "joined" if chain else "alone"
+        counts[kind] += count
+        why[incomplete] += count
+        if incomplete or not chain:
+            continue
+        truths = [i for i, truth in enumerate(chains) if is_prefix(chain, truth, lines)]
+        seen |= {i for i in truths if len(chains[i]) == len(chain)}
+        if not truths:
+            wrong.append([(frame.function, frame.line) for frame in chain])
+        if not marks_are_right(frames):
+            marked.append([frame.function or frame.module + ("!" if frame.is_runtime else "") for frame in frames])
+    total = sum(counts.values())
+    note("%s: %s, %d of %d chains seen" % (version, dict(counts), len(seen), len(chains)))
+    note("declared: %s" % {sentence: count for sentence, count in why.items() if sentence})
+    check(total > 100, version + ": samples", total)
+    check(not wrong, version + ": each chain is one of the program's", "%d: %s" % (len(wrong), wrong[:3]))
+    check(not marked, version + ": the interpreter's own frames are marked, and no others", marked[:2])
+    check(counts["joined"] >= 0.9 * total, version + ": stacks have Python's frames", dict(counts))
+    check(len(seen) > 10, version + ": of many places", len(seen))
+
+
+def test_versions():
+    lines = lines_by_function()
+    for version in VERSIONS:
+        python = interpreter(version)
+        if not python:
+            skip("there is no CPython %s" % version)
+            continue
+        judge(version, *record(python, version), lines)
+
+
+need_bpf()
+run(test_versions)
