@@ -63,10 +63,8 @@ size_t definitions_bytes(const struct definitions *definitions)
 static uint32_t find(const struct definitions *definitions, enum definition_kind kind, uint64_t id)
 {
 	const struct hash_table *index = &definitions->index[kind];
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(index, id, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(index, id, &probe))
+	HASH_TABLE_EACH(i, index, id)
 		/* every kind begins with its id */
 		if (*(const uint64_t *)blocks_at(&definitions->items[kind], i) == id)
 			return i;

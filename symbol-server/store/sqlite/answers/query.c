@@ -109,7 +109,7 @@ static bool map_series(struct query_run *run, struct view_day *day, uint32_t num
 		       uint32_t *mapped)
 {
 	struct day_maps *maps = query_run_maps(run, day);
-	uint32_t *known = &maps->series[number], probe = 0;
+	uint32_t *known = &maps->series[number];
 	struct samples_result *result = run->result;
 	struct series_labels labels;
 	uint64_t hash;
@@ -120,8 +120,7 @@ static bool map_series(struct query_run *run, struct view_day *day, uint32_t num
 		if (!copy_labels(run, day, number, &labels))
 			return false;
 		hash = series_labels_hash(&labels);
-		for (uint32_t i = hash_table_first(&run->series_index, hash, &probe);
-		     i != HASH_TABLE_NONE; i = hash_table_next(&run->series_index, hash, &probe))
+		HASH_TABLE_EACH(i, &run->series_index, hash)
 			if (series_labels_equal(&result->series[i], &labels))
 				*known = i + 1;
 		if (!*known) {
@@ -154,13 +153,11 @@ static bool map_span(struct query_run *run, const uint8_t *ids, uint32_t *mapped
 {
 	struct samples_result *result = run->result;
 	uint64_t hash;
-	uint32_t probe = 0;
 
 	if (!ids)
 		return true;
 	hash = keyed_hash(ids, SPAN_IDS_BYTES, 0);
-	for (uint32_t i = hash_table_first(&run->span_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&run->span_index, hash, &probe))
+	HASH_TABLE_EACH(i, &run->span_index, hash)
 		if (!memcmp(result->spans[i], ids, SPAN_IDS_BYTES)) {
 			*mapped = i;
 			return true;

@@ -38,11 +38,9 @@ struct host_sums {
 
 static bool has_host(const struct host_set *set, const char *host)
 {
-	uint32_t probe = 0;
 	uint64_t hash = hash_bytes(host, strlen(host), 0);
 
-	for (uint32_t i = hash_table_first(&set->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&set->index, hash, &probe))
+	HASH_TABLE_EACH(i, &set->index, hash)
 		if (!strcmp(set->names[i], host))
 			return true;
 	return false;
@@ -95,12 +93,10 @@ static uint32_t number_host(struct host_sums *sums, const char *host)
 {
 	struct samples_result *result = sums->run->result;
 	uint64_t hash = hash_bytes(host, strlen(host), 0);
-	uint32_t probe = 0;
 
 	if (sums->run->query->series_wanted && !has_host(&sums->wanted, host))
 		return NOT_WANTED;
-	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&sums->index, hash, &probe))
+	HASH_TABLE_EACH(i, &sums->index, hash)
 		if (!strcmp(result->hosts[i].host, host))
 			return i + 1;
 	if (sums->only_reported)

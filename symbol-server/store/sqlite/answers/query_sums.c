@@ -36,10 +36,7 @@ static bool grow_stacks(struct query_run *run)
 
 static uint32_t find_stack(const struct query_run *run, const struct catalog_stack *stack)
 {
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&run->stack_index, stack->hash[0], &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&run->stack_index, stack->hash[0], &probe))
+	HASH_TABLE_EACH(i, &run->stack_index, stack->hash[0])
 		if (run->stacks[i].from->hash[0] == stack->hash[0] &&
 		    run->stacks[i].from->hash[1] == stack->hash[1])
 			return i + 1;
@@ -95,7 +92,7 @@ static inline void add_sum(struct query_run *run, uint32_t stack, uint64_t sampl
 /* The result's number + 1 of a thread's name; UINT32_MAX: not wanted; 0: no room. */
 static uint32_t map_thread(struct query_run *run, struct view_day *day, uint32_t thread)
 {
-	uint32_t *known = &query_run_maps(run, day)->threads[thread], probe = 0;
+	uint32_t *known = &query_run_maps(run, day)->threads[thread];
 	const struct samples_query *query = run->query;
 	char joined[CONTEXT_BYTES_MAX], reduced[CONTEXT_BYTES_MAX];
 	const char *name;
@@ -118,8 +115,7 @@ static uint32_t map_thread(struct query_run *run, struct view_day *day, uint32_t
 		name = reduced;
 	}
 	hash = hash_bytes(name, strlen(name), 0);
-	for (uint32_t i = hash_table_first(&run->thread_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&run->thread_index, hash, &probe))
+	HASH_TABLE_EACH(i, &run->thread_index, hash)
 		if (!strcmp(run->threads[i], name))
 			return *known = i + 1;
 	if (!ARRAY_GROW(run->threads, run->thread_count, run->thread_room) ||

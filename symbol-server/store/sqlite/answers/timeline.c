@@ -48,10 +48,8 @@ static bool take_labels(struct timeline_run *at, struct hash_table *index,
 			const struct series_labels *labels, uint32_t *number)
 {
 	uint64_t hash = series_labels_hash(labels);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(index, hash, &probe))
+	HASH_TABLE_EACH(i, index, hash)
 		if (series_labels_equal(&(*list)[i], labels)) {
 			*number = i;
 			return true;
@@ -104,10 +102,8 @@ static bool add_point(struct timeline_run *at, uint32_t series, int64_t time_ms,
 {
 	struct samples_timeline *timeline = at->timeline;
 	uint64_t hash = hash_word((uint64_t)time_ms, series);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&at->point_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&at->point_index, hash, &probe)) {
+	HASH_TABLE_EACH(i, &at->point_index, hash) {
 		struct timeline_point *point = &timeline->points[i];
 
 		if (point->series != series || point->time_ms != time_ms)
