@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
 #include "node-agent/processes/processes.h"
 #include "node-agent/runtimes/jit_places.h"
@@ -318,38 +319,45 @@ static void begin(struct jit_files *files, struct followed *followed, struct fil
 	count_found(files, file);
 }
 
+/* What cannot be opened is tried again with the next look. */
+static void begin_reading(struct jit_files *files, struct followed *followed, struct file *file,
+			  int path_fd)
+{
+	file->fd = stranger_reopen(path_fd);
+	if (file->fd < 0)
+		return;
+	files->reading++;
+	file->seen_ns = file->place.seen_ns;
+	file->limit = file->place.bytes < FILE_BYTES_MAX ? file->place.bytes : FILE_BYTES_MAX;
+	ask(files, followed, file->place.format);
+}
+
 /* What there is of it now, and reads what has come. */
 static bool look_at(struct jit_files *files, struct followed *followed, int directory,
 		    enum jit_format format)
 {
 	struct file *file = &followed->files[format];
 	const struct jit_place before = file->place;
-	uint64_t limit;
-	int fd;
+	int path_fd;
 
 	if (file->fd >= 0 || file->is_full || files->now_ms < file->not_before_ms)
 		return file->place.inode;
 	file->place.format = format;
-	fd = jit_place_open(directory, followed->process, &followed->owner, &file->place);
-	if (fd == JIT_PLACE_FOREIGN) {
+	path_fd = jit_place_look(directory, followed->process, &followed->owner, &file->place);
+	if (path_fd == JIT_PLACE_FOREIGN) {
 		files->counters.foreign++;
 		file->not_before_ms = files->now_ms + FAILED_PAUSE_MS;
 	}
-	if (fd < 0)
+	if (path_fd < 0)
 		return false;
 	if (!jit_place_is_same(&before, &file->place) || file->place.bytes < file->next)
 		begin(files, followed, file);
-	file->fd = fd;
-	files->reading++;
-	file->seen_ns = file->place.seen_ns;
-	limit = file->limit;
-	file->limit = file->place.bytes < FILE_BYTES_MAX ? file->place.bytes : FILE_BYTES_MAX;
-	followed->has_grown = file->limit > limit;
-	if (!followed->has_grown) {
-		file->read_ns = file->seen_ns;
-		end_reading(files, file);
-	}
-	ask(files, followed, format);
+	followed->has_grown = file->place.bytes > file->limit && file->limit < FILE_BYTES_MAX;
+	if (followed->has_grown)
+		begin_reading(files, followed, file, path_fd);
+	else
+		file->read_ns = file->place.seen_ns;
+	close(path_fd);
 	return true;
 }
 

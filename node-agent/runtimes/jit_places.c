@@ -97,13 +97,12 @@ static bool is_its_own(const struct stat *st, const struct process *process,
 	       !is_older(st, process);
 }
 
-int jit_place_open(int directory, const struct process *process, const struct jit_owner *owner,
+int jit_place_look(int directory, const struct process *process, const struct jit_owner *owner,
 		   struct jit_place *place)
 {
 	int path_fd = place->format == JIT_DUMP
 			      ? process_open_mapping(directory, place->start, place->end)
 			      : find_map(directory, owner);
-	int fd = JIT_PLACE_FOREIGN;
 	struct stat st;
 
 	if (path_fd < 0)
@@ -114,10 +113,8 @@ int jit_place_open(int directory, const struct process *process, const struct ji
 		place->inode = st.st_ino;
 		place->bytes = (uint64_t)st.st_size;
 		place->seen_ns = monotonic_ns();
-		fd = stranger_reopen(path_fd);
-		if (fd < 0)
-			fd = JIT_PLACE_ABSENT;
+		return path_fd;
 	}
 	close(path_fd);
-	return fd;
+	return JIT_PLACE_FOREIGN;
 }

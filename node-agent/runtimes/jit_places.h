@@ -20,7 +20,7 @@ struct jit_owner {
 struct jit_place {
 	enum jit_format format;
 	uint64_t start, end; /* JIT_DUMP: its mapping; end 0: not known of */
-	/* As it was opened last: */
+	/* As it was seen last: */
 	dev_t device;
 	ino_t inode; /* 0: never */
 	uint64_t bytes, seen_ns;
@@ -34,9 +34,9 @@ void jit_place_find(int directory, struct jit_owner *owner, struct jit_place *du
 
 enum { JIT_PLACE_ABSENT = -1, JIT_PLACE_FOREIGN = -2 };
 
-/* A descriptor for reading it from its begin; the place says what it was like. FOREIGN: something
- * is there that is not the process': another user's, a link, or older than it. */
-int jit_place_open(int directory, const struct process *process, const struct jit_owner *owner,
+/* An O_PATH descriptor; the place says what it is like now. FOREIGN: something is there that is not
+ * the process': another user's, a link, or older than it. */
+int jit_place_look(int directory, const struct process *process, const struct jit_owner *owner,
 		   struct jit_place *place);
 
 static inline bool jit_place_is_same(const struct jit_place *a, const struct jit_place *b)
