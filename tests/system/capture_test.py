@@ -77,11 +77,21 @@ class Names:
 CHAIN = ["leaf", "level_4", "level_3", "level_2", "level_1", "chain_run", "main"]
 
 
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_ticks(pid):
+    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
 def chain_is_exact():
     build_programs("chain_static")
     names = Names(PROGRAMS + "/chain_static")
     program = start([PROGRAMS + "/chain_static", "12"])
-    outcome = probe(499, 4, shown=program.pid)
+    used = -cpu_ticks(program.pid)
+    outcome = probe(499, 6, shown=program.pid)
+    used += cpu_ticks(program.pid)
     good = 0
     wrong = {}
     for sample in outcome.samples:
@@ -91,14 +101,13 @@ def chain_is_exact():
             good += 1
         else:
             wrong[tuple(stack)] = wrong.get(tuple(stack), 0) + 1
-    check(len(outcome.samples) > 200, "a busy program gets its samples", len(outcome.samples))
+    check(len(outcome.samples) >= 0.7 * used * 499 / TICKS > 20, "a busy program gets its samples", (len(outcome.samples), used))
     check(good >= 0.99 * len(outcome.samples), "at least 99 % of the stacks are the known chain up to main", wrong)
     check(all(s["result"] == "no_frame_pointer" for s in outcome.samples),
           "beyond main there are no frame pointers, and it says so", {s["result"] for s in outcome.samples})
     stat = open("/proc/%d/stat" % program.pid).read()
     started = int(stat.rsplit(")", 1)[1].split()[19])
-    ticks = os.sysconf("SC_CLK_TCK")
-    equal({int(s["start"]) * ticks // 10**9 for s in outcome.samples}, {started}, "the start time is /proc/PID/stat's")
+    equal({int(s["start"]) * TICKS // 10**9 for s in outcome.samples}, {started}, "the start time is /proc/PID/stat's")
     equal({s["comm"] for s in outcome.samples}, {"chain_static/chain_static"}, "process and thread names")
     limited = probe(499, 1, max_frames=3, shown=program.pid)
     equal({len(s["user"]) for s in limited.samples if s["result"] == "too_deep"}, {3}, "--max-frames cuts the root end")
@@ -113,7 +122,9 @@ def signals():
     in_handler = [stack for stack in in_handler if "on_signal" in stack]
     through = [stack for stack in in_handler
                if re.match(r"(leaf )?on_signal \S*restore\S* (time )?interrupted main", " ".join(stack))]
-    check(len(in_handler) > 50, "samples fall into the signal handler", len(in_handler))
+    # Its timer goes on while it waits for a CPU, and then has rung once.
+    check(len(in_handler) > max(8, 0.05 * len(outcome.samples)), "samples fall into the signal handler",
+          (len(in_handler), len(outcome.samples)))
     check(len(through) >= 0.95 * len(in_handler), "a stack goes on below a signal where it hit",
           [stack for stack in in_handler if stack not in through][:5])
 
