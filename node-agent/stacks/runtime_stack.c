@@ -114,10 +114,13 @@ static bool find_roles(struct runtime_stacks *stacks, const struct located_frame
 	return has_runtime;
 }
 
-/* What -X perf has CPython put between its loops: it says the frame once more. */
-static bool is_trampoline(const struct counted_frame *frame)
+/* What -X perf has CPython call its loop by, named in its perf map: it says the frame once more. */
+static bool is_trampoline(const struct runtime_stacks *stacks, uint32_t at)
 {
-	return frame->kind == PROFILE_FRAME_NAMED && frame->type && !strcmp(frame->type, "cpython");
+	const struct counted_frame *frame = &stacks->native[at];
+
+	return at > 0 && stacks->roles[at - 1] == NATIVE_LOOP &&
+	       frame->kind == PROFILE_FRAME_NAMED && frame->type && !strcmp(frame->type, "cpython");
 }
 
 static size_t put_frames(struct runtime_stacks *stacks, const struct sample_event *sample,
@@ -136,7 +139,7 @@ static size_t put_frames(struct runtime_stacks *stacks, const struct sample_even
 	for (size_t i = 0; i < count; i++) {
 		const struct merged_frame *from = &stacks->merged[i];
 
-		if (!from->is_language && is_trampoline(&stacks->native[from->at]))
+		if (!from->is_language && is_trampoline(stacks, from->at))
 			continue;
 		frames[put] = from->is_language ? name_frame(&reading, &list[from->at])
 						: stacks->native[from->at];
