@@ -24,6 +24,8 @@ bool jit_owner_read(int directory, struct jit_owner *owner)
 
 /* --- mappings --- */
 
+/* CPython is none of them: what it makes itself says so by its names, and what others make in its
+ * process (numba, ctypes) is not its. */
 static enum jit_language language_of(const char *path)
 {
 	static const struct {
@@ -33,8 +35,7 @@ static enum jit_language language_of(const char *path)
 			{"libmonosgen-", JIT_DOTNET}, {"mono-sgen", JIT_DOTNET},
 			{"beam.", JIT_BEAM},          {"luajit", JIT_LUAJIT},
 			{"libluajit", JIT_LUAJIT},    {"libnode.so", JIT_V8},
-			{"libv8.so", JIT_V8},         {"libpython3", JIT_PYTHON},
-			{"python3", JIT_PYTHON}};
+			{"libv8.so", JIT_V8}};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
 	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++)

@@ -148,7 +148,7 @@ def check_shares(leaves, names, text, slack=0.05):
         error = 3 * (want * (1 - want) / max(total, 1)) ** 0.5 + slack
         if abs(leaves[name] / max(total, 1) - want) > error:
             wrong.append("%s: %.3f of %d, want %.3f ± %.3f" % (name, leaves[name] / max(total, 1), total, want, error))
-    check(total > 100 and not wrong, text, "\n".join(wrong) or leaves)
+    check(total > 60 and not wrong, text, "\n".join(wrong) or leaves)
 
 
 def check_nested(profile, names, text, buffered=False):
@@ -197,7 +197,7 @@ def test_node_map():
     leaves = profile.leaves()
     check_shares(leaves, names, "their shares are those of their loops")
     check(leaves["[anon]"] <= 0.02 * sum(leaves.values()), "hardly a leaf is without a name", leaves)
-    check(profile.counter("named") > 100 and profile.counter("failed") == 0, "frames with names are counted", profile.text[-1500:])
+    check(profile.counter("named") > 50 and profile.counter("failed") == 0, "frames with names are counted", profile.text[-1500:])
     node.wait(60)
     os.unlink(map_of(node.pid))
     own = wait_for(lambda: glob.glob(WORK + "/*.cpuprofile"), 5)
@@ -391,7 +391,7 @@ def test_foreign():
         leaves = profile.leaves()
         end(maker)
         (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
-        check(leaves["[anon]"] > 50 and not leaves["wrong"], "not read: " + what, leaves)
+        check(leaves["[anon]"] > 10 and not leaves["wrong"], "not read: " + what, leaves)
         check(profile.counter("foreign") == 1 and not profile.counter("maps"), "counted: " + what, profile.text[-1000:])
 
 
@@ -412,7 +412,9 @@ spin(60)
     leaves = profile.leaves()
     end(maker)
     os.unlink(map_of(maker.pid))
-    check(leaves["mine"] > 50, "what is right in it is believed", leaves)
+    check(leaves["mine"] > 10, "what is right in it is believed", leaves)
+    equal({f.type for _, frames in profile.stacks() for f in frames if f.function == "mine"}, {"jit"},
+          "and is nobody's language, though the process is Python's")
     check(profile.counter("refused") > 0, "what is not is counted", profile.text[-1500:])
     check(profile.counter("bytes") <= 9 << 20, "and what is kept of it is bounded", profile.text[-1500:])
     memory = re.findall(r"pss_kib=(\d+)", profile.text)
