@@ -29,7 +29,7 @@ struct {
 	__array(values, struct runtime_places);
 } runtimes SEC(".maps");
 
-enum { RUNTIME_STEPS_A_CALL = 8 };
+enum { RUNTIME_STEPS_A_CALL = 4 };
 
 static __always_inline const struct runtime_place *
 runtime_place_of(const struct sample_event *event)
