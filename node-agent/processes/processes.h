@@ -22,7 +22,7 @@ enum process_origin {
 	PROCESS_EXECED, /* its memory is empty but for what mapping events bring */
 };
 
-enum { PROCESS_ROOMS_MAX = 8 };
+enum { PROCESS_ROOMS_MAX = 12 };
 
 struct process {
 	struct process_key key;
