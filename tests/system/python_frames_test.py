@@ -67,6 +67,7 @@ def read_samples(path):
 
 def since_known(samples):
     """The probe tells where the frames are once it has seen a sample of the process."""
+    samples = sorted(samples, key=lambda sample: sample.time_ns)  # a sweep's overtake those in the ring
     return samples[next((i for i, sample in enumerate(samples) if sample.frames), 0):]
 
 
