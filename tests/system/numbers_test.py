@@ -340,7 +340,7 @@ def errors_for_people(server):
     """The same ± in reports, pictures and pprof."""
     for type_ in big_host.TYPES:
         got = answer(server, "top", type=type_, limit=1000000)
-        whole_, functions = got["accounting"], {f["name"]: f for f in got["functions"]}
+        whole_, functions = got["accounting"], {f.get("signature", f["name"]): f for f in got["functions"]}
         text = ask(server, "flamegraph", type=type_, format="md")[1].decode()
         rows = [row.split(" | ") for row in text.split("\n") if row.startswith("| ") and "`" in row]
         wrong = [(row, f) for row in rows for f in [functions[row[3].split("`")[1].removeprefix("[k] ").removesuffix(" (inlined)")]]

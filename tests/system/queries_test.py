@@ -107,7 +107,7 @@ def comparisons(server, tally):
                 sum_of(tally, 1, name) + sum_of(tally, 2, name)}, "folded: two values")
     text = server.get("/api/v1/diff", **{"base.from": WINDOWS[1][0], "base.until": WINDOWS[1][1], "from": WINDOWS[2][0],
                       "until": WINDOWS[2][1], "format": "md"})[2].decode()
-    check("`slow`" in text and "More than before" in text, "Markdown names it", text)
+    check("`slow (/a.py)`" in text and "More than before" in text, "Markdown names it", text)
 
 
 def lines(server, tally):

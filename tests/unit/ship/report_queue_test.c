@@ -46,7 +46,8 @@ static void check_losses(void)
 {
 	struct report_queue queue;
 
-	report_queue_init(&queue, 3 * 11000); /* a report costs its bytes and its place */
+	/* a report costs its bytes and its place */
+	report_queue_init(&queue, 3 * (9000 + sizeof(struct ship_report) + 64));
 	for (uint64_t seq = 1; seq <= 3; seq++)
 		add(&queue, seq, seq, 9000);
 	CHECK_NUMBER(report_queue_hold(&queue)->seq, 1);

@@ -117,6 +117,9 @@ static void add_counted(struct host_sums *sums, struct host_accounting *host, ui
 
 	if (sums->only_reported && strcmp(name, TALLY_REPORTED))
 		return;
+	/* It may have been a tally's: samples that are missing for it are unexplained then. */
+	if (!strcmp(name, CATALOG_DAMAGED_TEXT))
+		return;
 	if (!tallies_add(host, sums->run->type, name, count))
 		losses_add(host, (struct text){name, (uint32_t)strlen(name)}, count, NULL);
 }

@@ -173,7 +173,7 @@ static uint64_t item_hash(const struct catalog *catalog, enum catalog_kind kind,
  * there may be hundreds of thousands that are the same. */
 static bool is_made_up(enum catalog_kind kind, const void *item)
 {
-	static const char damaged[] = "(damaged)";
+	static const char damaged[] = CATALOG_DAMAGED_TEXT;
 	const struct catalog_string *string = item;
 	const struct catalog_module *module = item;
 	const struct catalog_location *location = item;

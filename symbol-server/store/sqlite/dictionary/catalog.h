@@ -181,9 +181,11 @@ void catalog_encode(const struct catalog *catalog, enum catalog_kind kind, uint3
 bool catalog_decode(struct catalog *catalog, enum catalog_kind kind, uint32_t first, uint32_t count,
 		    const uint8_t **at, const uint8_t *end, struct error *err);
 
+#define CATALOG_DAMAGED_TEXT "(damaged)"
+
 /* Makes up definitions of the kind until there are numbers below until: what others refer to and
- * was damaged. Stacks are CATALOG_OVERFLOW_STACK's, texts "(damaged)", series have no labels, which
- * no other has. False: no room, or more than damage explains. */
+ * was damaged. Stacks are CATALOG_OVERFLOW_STACK's, texts CATALOG_DAMAGED_TEXT, series have no
+ * labels, which no other has. False: no room, or more than damage explains. */
 bool catalog_mend(struct catalog *catalog, enum catalog_kind kind, uint32_t until);
 
 #endif

@@ -126,7 +126,7 @@ enum { MENDED_AT_ONCE = 1 << 20 };
 
 static uint32_t put_mended(struct catalog *catalog, enum catalog_kind kind)
 {
-	static const char text[] = "(damaged)";
+	static const char text[] = CATALOG_DAMAGED_TEXT;
 	const struct catalog_module module = {0};
 	const struct catalog_location location = {.kind = LOCATION_ANONYMOUS};
 	const uint32_t overflow = 1; /* its location */
