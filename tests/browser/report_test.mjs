@@ -49,7 +49,7 @@ async function picture() {
   await says("parse", "svg: what is under the pointer");
   check((await details()).includes("80.0 %") && (await details()).includes("/srv/parse.py:1"), "svg: with share and source", await details());
   await clickFrame("parse", "left");
-  check(await page.wait("document.documentElement.dataset.zoom === 'parse'"), "svg: a click zooms");
+  check(await page.wait("document.documentElement.dataset.zoom === 'parse (/srv/parse.py)'"), "svg: a click zooms");
   const widths = "[...document.querySelectorAll('#frames > g')].filter((g) => g.style.display !== 'none')" +
     ".map((g) => Math.round(g.querySelector('rect').getAttribute('width')))";
   equal(await page.run(widths), [1180, 1180, 1180, 1180, 1180, 295], "svg: the frame and its callers fill the width");
@@ -89,7 +89,7 @@ async function html() {
   await has("#hover-card", "parse", "html: what is under the pointer");
   await has("#hover-card", "80.0 %", "html: and its share");
   await page.point(4, 0.1, "left");
-  check(await page.wait("document.body.dataset.zoom.endsWith('main;parse')"), "html: a click zooms", await page.data("zoom"));
+  check(await page.wait("document.body.dataset.zoom.endsWith('main (/srv/main.py);parse (/srv/parse.py)')"), "html: a click zooms", await page.data("zoom"));
   await page.key("/");
   await page.type("^read");
   await has("#search-result", "25.0 % of the zoom in 1 frame", "html: search in the zoom");
@@ -107,7 +107,7 @@ async function html() {
 // The flame graph's keys, with the search for ^read still there.
 async function keys() {
   const has = async (name, want, text) => check(await page.wait(`document.body.dataset.${name} === ${JSON.stringify(want)}`), text, await page.data(name));
-  const zoomed = async (end, text) => check(await page.wait(`document.body.dataset.zoom.endsWith(${JSON.stringify(end)})`), text, await page.data("zoom"));
+  const zoomed = async (end, text) => check(await page.wait(`document.body.dataset.zoom.split(";").pop().startsWith(${JSON.stringify(end)})`), text, await page.data("zoom"));
   await page.run("document.getElementById('search').blur()");
   await page.key("n");
   await has("selected", "read_it", "html: n goes to a match");
