@@ -33,7 +33,7 @@ while True:
 def offered():
     """The types that this agent takes, by its --help."""
     text = subprocess.run([BUILD + "/farflame-agent", "--help"], capture_output=True, text=True, check=True).stdout
-    listed = re.search(r"what to profile, separated by commas: ((?:[a-z-]+, )*[a-z-]+)", " ".join(text.split()))
+    listed = re.search(r"what to profile: ((?:[a-z-]+, )*[a-z-]+), separated", " ".join(text.split()))
     return listed.group(1).split(", ")
 
 
