@@ -162,12 +162,14 @@ static void look(const struct jit_code *code, uint32_t head, struct search *sear
 static void tell(const struct jit_code *code, const struct range *range, uint64_t address,
 		 struct jit_name *name)
 {
-	const struct jit_line *lines = (const struct jit_line *)code->lines.items +
-				       range->first_line;
 	uint32_t first = 0, last = range->line_count;
+	const struct jit_line *lines;
 
 	*name = (struct jit_name){text_at(code, range->name), text_at(code, range->file),
 				  range->line, (enum jit_language)range->language};
+	if (!last)
+		return;
+	lines = (const struct jit_line *)code->lines.items + range->first_line;
 	while (first < last) {
 		uint32_t middle = first + (last - first) / 2;
 
