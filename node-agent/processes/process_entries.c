@@ -25,6 +25,8 @@ struct processes *processes_new(size_t limit, struct error *err)
 
 uint32_t processes_room(struct processes *processes, const struct process_room *room)
 {
+	if (processes->room_count == PROCESS_ROOMS_MAX)
+		abort(); /* rooms are written down in the program, none comes by what it reads */
 	processes->rooms[processes->room_count] = *room;
 	return processes->room_count++;
 }

@@ -64,8 +64,9 @@ struct processes;
 struct processes *processes_new(size_t limit, struct error *err);
 void processes_free(struct processes *processes);
 
-/* Its number, below PROCESS_ROOMS_MAX; rooms are told in this order. The room is copied. A room
- * that goes before processes_free() takes what it has hung with it and calls processes_leave(). */
+/* Its number, below PROCESS_ROOMS_MAX: one more ends the program. Rooms are told in this order. The
+ * room is copied. One that goes before processes_free() takes what it has hung with it and calls
+ * processes_leave(). */
 uint32_t processes_room(struct processes *processes, const struct process_room *room);
 void processes_leave(struct processes *processes, uint32_t room); /* NULL is fine */
 

@@ -239,7 +239,7 @@ def test_node_dump():
 def test_python():
     found = 0
     for version, option in (("3.12", "perf"), ("3.13", "perf"), ("3.13", "perf_jit")):
-        for python in sorted(glob.glob(os.path.expanduser("~root/.pyenv/versions/%s*/bin/python3" % version)))[:1]:
+        for python in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s*/bin/python3" % version)))[:1]:
             found += 1
             process = start([python, "-X", option, write("six.py", SIX_PY), "30"], "python.log")
             time.sleep(1)
@@ -307,7 +307,7 @@ while time.time() < end:
 
 def test_types():
     """Also threads off their CPU, and stacks that are taken by perf events."""
-    found = sorted(glob.glob(os.path.expanduser("~root/.pyenv/versions/3.12*/bin/python3")))
+    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.12*/bin/python3")))
     if not found:
         return skip("no Python that writes perf maps")
     process = start([found[0], "-X", "perf", write("waits.py", WAITS_PY), "30"], "waits.log")

@@ -12,6 +12,7 @@
 
 #include "node-agent/file_parser/unwind_file.h"
 #include "tests/check.h"
+#include "tests/unit/runtimes/interpreters.h"
 
 enum { TRAP_BYTES = 8 };
 
@@ -218,6 +219,7 @@ static void check_split(void)
 
 int main(void)
 {
+	char libraries[300], programs[300];
 	unsigned count;
 
 	if (!CHECK(mkdtemp(folder)))
@@ -226,8 +228,8 @@ int main(void)
 	check_split();
 	count = check_all("/usr/bin/python3.[0-9]*[0-9]") +
 		check_all("/usr/lib/*-linux-gnu/libpython3.*.so.1.0") +
-		check_all("/root/.pyenv/versions/3.*/lib/libpython3.*.so.1.0") +
-		check_all("/root/.pyenv/versions/3.*/bin/python3.[0-9]*[0-9]");
+		check_all(pyenv_pattern(libraries, sizeof libraries, "lib/libpython3.*.so.1.0")) +
+		check_all(pyenv_pattern(programs, sizeof programs, "bin/python3.[0-9]*[0-9]"));
 	printf("# %u files with CPython\n", count);
 	rmdir(folder);
 	return checks_done();

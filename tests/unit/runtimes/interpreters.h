@@ -9,13 +9,20 @@
 
 #include "tests/check.h"
 
-static void test_interpreters(void (*test)(const char *path))
+/* Where pyenv has its versions. */
+static inline const char *pyenv_pattern(char *pattern, size_t bytes, const char *below)
+{
+	snprintf(pattern, bytes, "%s/.pyenv/versions/3.*/%s", getenv("HOME") ? getenv("HOME") : "",
+		 below);
+	return pattern;
+}
+
+static inline void test_interpreters(void (*test)(const char *path))
 {
 	glob_t found = {0};
 	char pattern[300];
 
-	snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/3.*/bin/python3",
-		 getenv("HOME") ? getenv("HOME") : "/root");
+	pyenv_pattern(pattern, sizeof pattern, "bin/python3");
 	glob("/usr/bin/python3", 0, NULL, &found);
 	glob(pattern, GLOB_APPEND, NULL, &found);
 	if (found.gl_pathc == 0)

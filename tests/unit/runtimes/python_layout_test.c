@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/check.h"
+#include "tests/unit/runtimes/interpreters.h"
 
 /* Where a member is in this version or that, TYPE.FIELD; the first that gdb knows counts. */
 #define NAMES_MAX 3
@@ -162,9 +163,7 @@ static void test_installed(void)
 	glob_t found = {0};
 	char pattern[300];
 
-	snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/*/lib/libpython3.*.so.1.0",
-		 getenv("HOME") ? getenv("HOME") : "/root");
-	if (glob(pattern, 0, NULL, &found) != 0)
+	if (glob(pyenv_pattern(pattern, sizeof pattern, "lib/libpython3.*.so.1.0"), 0, NULL, &found) != 0)
 		SKIP("no CPython in ~/.pyenv/versions");
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		test_library(found.gl_pathv[i]);

@@ -4,7 +4,6 @@
 #include "node-agent/runtimes/python_threads.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 
 #include "node-agent/file_parser/unwind_file.h"
 #include "tests/check.h"
+#include "tests/unit/runtimes/interpreters.h"
 
 /* --- memory that is made up: pages of words --- */
 
@@ -357,25 +357,6 @@ static void check_real(const char *python)
 	close(out);
 }
 
-static void test_real(void)
-{
-	static const char *const patterns[] = {"/usr/bin/python3",
-					       "/root/.pyenv/versions/3.*/bin/python3"};
-	unsigned count = 0;
-
-	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-		glob_t found;
-
-		if (glob(patterns[i], 0, NULL, &found))
-			continue;
-		for (size_t j = 0; j < found.gl_pathc; j++, count++)
-			check_real(found.gl_pathv[j]);
-		globfree(&found);
-	}
-	if (!count)
-		SKIP("no python3 is installed");
-}
-
 int main(void)
 {
 #if !defined(__x86_64__)
@@ -387,6 +368,6 @@ int main(void)
 	test_block();
 	test_not_yet();
 	test_hostile();
-	test_real();
+	test_interpreters(check_real);
 	return checks_done();
 }
