@@ -138,8 +138,8 @@ static bool take_rule(void *context, uint64_t start, uint64_t end, const struct 
 	return false;
 }
 
-/* Where a function is jumped to, its caller's frame lies just below the return address; in a part of
- * the loop it lies below the loop's own. */
+/* Where a function is jumped to, its caller's frame lies just below the return address; in a part
+ * of the loop it lies below the loop's own. */
 static bool is_function(struct call_frames *frames, uint64_t target)
 {
 	struct unwind_rule rule = {.cfa = UNWIND_CFA_NONE};

@@ -90,8 +90,8 @@ static bool find_by_reading(const struct code_file *file, const Elf64_Shdr *tabl
 
 	symbol_names_find(file, &file->sections[table->sh_link], name, strlen(name) + 1,
 			  &search.names);
-	return search.names.count && !symbol_rows_each(file, table, sizeof(Elf64_Sym),
-						       SYMBOL_ROWS_MAX, look_at, &search);
+	return search.names.count &&
+	       !symbol_rows_each(file, table, sizeof(Elf64_Sym), SYMBOL_ROWS_MAX, look_at, &search);
 }
 
 /* --- by the hash table --- */
@@ -146,9 +146,8 @@ static bool is_named(const struct hashed *hashed, uint64_t number, const char *n
 	const size_t length = strlen(name) + 1;
 	char text[NAME_BYTES_MAX];
 
-	return code_file_read(hashed->file,
-			      hashed->table->sh_offset + number * sizeof *symbol, symbol,
-			      sizeof *symbol) &&
+	return code_file_read(hashed->file, hashed->table->sh_offset + number * sizeof *symbol,
+			      symbol, sizeof *symbol) &&
 	       symbol->st_shndx != SHN_UNDEF &&
 	       code_file_read(hashed->file, names->sh_offset + symbol->st_name, text, length) &&
 	       !memcmp(text, name, length);

@@ -28,7 +28,7 @@ static struct known_file *find(const struct file_answers *answers, uint32_t exec
 {
 	const uint64_t hash = hash_word(0, executable);
 
-	HASH_TABLE_EACH(i, &answers->index, hash)
+	HASH_TABLE_EACH (i, &answers->index, hash)
 		if (answers->files[i].executable == executable)
 			return &answers->files[i];
 	return NULL;

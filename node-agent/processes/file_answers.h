@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the reader of strangers' files has said of executables in answer to one kind of question:
- * each is asked about once, when somebody first wants to know. What has no number yet is asked about
- * elsewhere: file_identities.h asks which executable it is, and what allocations/ probes is held
- * open by its own users, so that nothing but the question would be shared. */
+ * each is asked about once, when somebody first wants to know. What has no number yet is asked
+ * about elsewhere: file_identities.h asks which executable it is, and what allocations/ probes is
+ * held open by its own users, so that nothing but the question would be shared. */
 #ifndef NODE_AGENT_PROCESSES_FILE_ANSWERS_H
 #define NODE_AGENT_PROCESSES_FILE_ANSWERS_H
 

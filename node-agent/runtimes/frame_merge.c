@@ -24,8 +24,8 @@ const char *frame_merge_name(enum frame_merge_result result)
 /* --- the list --- */
 
 struct list {
-	size_t words; /* of frames, two each */
-	size_t runs;  /* that are whole */
+	size_t words;  /* of frames, two each */
+	size_t runs;   /* that are whole */
 	bool has_rest; /* frames of one more, whose entry is not among them */
 	enum frame_merge_result state;
 };
@@ -111,7 +111,7 @@ struct merging {
 	const struct frame_merge *stack;
 	const struct list *list;
 	struct merged_frame *out;
-	size_t count, at;  /* frames in out; words of the list that are used */
+	size_t count, at; /* frames in out; words of the list that are used */
 	bool has_language;
 };
 
@@ -125,8 +125,8 @@ static void add_run(struct merging *to)
 		is_entry = runtime_frame_is_entry(words[to->at + 1]);
 		if (!stack_frame_address(words[to->at]))
 			continue;
-		to->out[to->count++] =
-			(struct merged_frame){.at = (uint32_t)to->at, .is_language = true};
+		to->out[to->count++] = (struct merged_frame){.at = (uint32_t)to->at,
+							     .is_language = true};
 		to->has_language = true;
 	}
 }

@@ -34,13 +34,13 @@ enum native_role {
 };
 
 /* X(name, sentence): the sentences go to users; "" is no loss. */
-#define FRAME_MERGES(X)                                                                            \
-	X(none, "")   /* there is no list, and no loop that would need one */                      \
-	X(joined, "")                                                                              \
-	X(no_list, "the interpreter's frames were not read")                                       \
-	X(list_cut, "the interpreter has more frames than are read")                               \
-	X(list_unread, "not all of the interpreter's frames were in memory")                       \
-	X(list_wrong, "the interpreter's list of frames makes no sense")                           \
+#define FRAME_MERGES(X)                                                      \
+	X(none, "") /* there is no list, and no loop that would need one */  \
+	X(joined, "")                                                        \
+	X(no_list, "the interpreter's frames were not read")                 \
+	X(list_cut, "the interpreter has more frames than are read")         \
+	X(list_unread, "not all of the interpreter's frames were in memory") \
+	X(list_wrong, "the interpreter's list of frames makes no sense")     \
 	X(differ, "the interpreter's frames and the native ones do not belong together")
 
 enum frame_merge_result {

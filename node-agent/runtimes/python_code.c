@@ -110,9 +110,9 @@ static bool text_read(const struct python_memory *memory, const struct python_la
 static size_t head_bytes(const struct python_layout *layout)
 {
 	const uint16_t ends[] = {
-		layout->code_argcount, layout->code_kwonly, layout->code_flags,
+		layout->code_argcount,  layout->code_kwonly,   layout->code_flags,
 		layout->code_firstline, layout->code_filename, layout->code_name,
-		layout->code_qualname, layout->code_lines,
+		layout->code_qualname,  layout->code_lines,
 	};
 	size_t end = 0;
 
@@ -124,8 +124,9 @@ static size_t head_bytes(const struct python_layout *layout)
 
 static uint16_t cookie_of(const struct python_layout *layout, const uint8_t *head)
 {
-	return runtime_cookie(int_at(head, layout->code_argcount), int_at(head, layout->code_kwonly),
-			      int_at(head, layout->code_flags), int_at(head, layout->code_firstline));
+	return runtime_cookie(int_at(head, layout->code_argcount),
+			      int_at(head, layout->code_kwonly), int_at(head, layout->code_flags),
+			      int_at(head, layout->code_firstline));
 }
 
 /* A freed object keeps most of what it had, but not what its pointers lead to. Its count of
@@ -187,7 +188,8 @@ static struct python_code *code_with_lines(const struct python_memory *memory,
 	code->is_lines_cut = lines < size;
 	if (layout->bytes_data + lines <= have) {
 		memcpy((uint8_t *)code->lines, head + layout->bytes_data, lines);
-	} else if (!memory->read(memory->context, address + layout->bytes_data, (uint8_t *)code->lines, lines)) {
+	} else if (!memory->read(memory->context, address + layout->bytes_data,
+				 (uint8_t *)code->lines, lines)) {
 		free(code);
 		return NULL;
 	}
@@ -201,7 +203,7 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 	uint8_t head[HEAD_BYTES], again[HEAD_BYTES];
 	const size_t bytes = head_bytes(layout);
 	const uint16_t name_at = layout->code_qualname != PYTHON_LAYOUT_NONE ? layout->code_qualname
-									      : layout->code_name;
+									     : layout->code_name;
 	struct text name, file;
 
 	*out = NULL;
@@ -214,7 +216,8 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 	    text_read(memory, layout, word_at(head, layout->code_filename), &file))
 		code = code_with_lines(memory, layout, word_at(head, layout->code_lines), &name,
 				       &file);
-	if (!memory->read(memory->context, address, again, bytes) || !is_same(layout, name_at, head, again)) {
+	if (!memory->read(memory->context, address, again, bytes) ||
+	    !is_same(layout, name_at, head, again)) {
 		free(code);
 		return PYTHON_CODE_GONE;
 	}
@@ -229,5 +232,6 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 uint32_t python_code_line(const struct python_code *code, uint32_t position)
 {
 	return python_line_find(code->format, code->lines, code->lines_bytes, code->first_line,
-				position == RUNTIME_POSITION_NONE ? (int64_t)PYTHON_POSITION_NONE : position);
+				position == RUNTIME_POSITION_NONE ? (int64_t)PYTHON_POSITION_NONE
+								  : position);
 }

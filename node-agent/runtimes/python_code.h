@@ -14,7 +14,7 @@
 #include "node-agent/runtimes/python_memory.h"
 
 enum {
-	PYTHON_NAME_BYTES = 1024, /* of UTF-8; of a longer name the beginning */
+	PYTHON_NAME_BYTES = 1024,      /* of UTF-8; of a longer name the beginning */
 	PYTHON_LINES_BYTES = 64 << 10, /* of a table; what lies behind has no lines */
 };
 

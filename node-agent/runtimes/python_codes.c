@@ -36,7 +36,7 @@ enum {
 struct python_codes {
 	struct half halves[2];
 	int newer;
-	size_t limit; /* of a half */
+	size_t limit;             /* of a half */
 	uint64_t due_ns[BUCKETS]; /* what was read would have been, at an even pace */
 	struct python_codes_counters counters;
 };
@@ -49,7 +49,8 @@ struct python_codes *python_codes_new(size_t limit_bytes)
 		return NULL;
 	codes->limit = limit_bytes / 2;
 	for (int i = 0; i < 2; i++)
-		hash_table_init(&codes->halves[i].hashes, (uint32_t)(codes->limit / ENTRY_BYTES) + 1);
+		hash_table_init(&codes->halves[i].hashes,
+				(uint32_t)(codes->limit / ENTRY_BYTES) + 1);
 	return codes;
 }
 
@@ -77,7 +78,7 @@ void python_codes_free(struct python_codes *codes)
 
 static struct code_entry *half_find(struct half *half, uint64_t hash, const struct code_key *key)
 {
-	HASH_TABLE_EACH(i, &half->hashes, hash)
+	HASH_TABLE_EACH (i, &half->hashes, hash)
 		if (!memcmp(&half->entries[i].key, key, sizeof(*key)))
 			return &half->entries[i];
 	return NULL;
@@ -100,7 +101,8 @@ void python_codes_begin(struct python_codes *codes)
 }
 
 /* Takes the entry's code. NULL: no room. */
-static struct code_entry *codes_add(struct python_codes *codes, uint64_t hash, struct code_entry entry)
+static struct code_entry *codes_add(struct python_codes *codes, uint64_t hash,
+				    struct code_entry entry)
 {
 	struct half *half = &codes->halves[codes->newer];
 
@@ -135,7 +137,8 @@ static bool may_read(struct python_codes *codes, uint32_t tgid, uint64_t now_ns)
 }
 
 /* From where it is; NULL: nowhere. */
-static struct code_entry *codes_look(struct python_codes *codes, uint64_t hash, const struct code_key *key)
+static struct code_entry *codes_look(struct python_codes *codes, uint64_t hash,
+				     const struct code_key *key)
 {
 	struct half *newer = &codes->halves[codes->newer];
 	struct code_entry *entry = half_find(newer, hash, key);
@@ -158,7 +161,8 @@ static void count(struct python_codes_counters *counters, enum python_code_state
 	counters->lines_cut += code && code->is_lines_cut;
 }
 
-const struct python_code *python_codes_find(struct python_codes *codes, const struct process_key *process,
+const struct python_code *python_codes_find(struct python_codes *codes,
+					    const struct process_key *process,
 					    const struct python_memory *memory,
 					    const struct python_layout *layout, uint64_t address,
 					    uint16_t cookie, uint64_t now_ns)
@@ -178,7 +182,8 @@ const struct python_code *python_codes_find(struct python_codes *codes, const st
 		return NULL;
 	}
 	struct code_entry next = {.key = key, .tries = entry ? entry->tries + 1 : 1};
-	count(&codes->counters, python_code_read(memory, layout, address, cookie, &next.code), next.code);
+	count(&codes->counters, python_code_read(memory, layout, address, cookie, &next.code),
+	      next.code);
 	if (!entry) {
 		entry = codes_add(codes, hash, next);
 		return entry ? entry->code : NULL;

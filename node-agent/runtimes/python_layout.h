@@ -28,17 +28,17 @@ enum python_layout_flags {
 	PYTHON_INSTR_IS_POINTER = 1 << 0,
 	/* … 3.10: which counts units of two bytes. */
 	PYTHON_INSTR_IS_UNITS = 1 << 1,
-	/* 3.12: a frame with entry_value is no function's, but stands between the outermost one of a
-	 * call of the loop and C. */
+	/* 3.12: a frame with entry_value is no function's, but stands between the outermost one of
+	 * a call of the loop and C. */
 	PYTHON_ENTRY_IS_SHIM = 1 << 2,
-	/* 3.14, free-threaded: threads may run copies of the bytecode, where positions by code_bytes
-	 * mean nothing. */
+	/* 3.14, free-threaded: threads may run copies of the bytecode, where positions by
+	 * code_bytes mean nothing. */
 	PYTHON_CODE_IS_COPIED = 1 << 3,
 };
 
 enum python_line_format {
-	PYTHON_LINES_LNOTAB, /* ≤ 3.9: co_lnotab */
-	PYTHON_LINES_RANGES, /* 3.10: co_linetable, PEP 626 */
+	PYTHON_LINES_LNOTAB,    /* ≤ 3.9: co_lnotab */
+	PYTHON_LINES_RANGES,    /* 3.10: co_linetable, PEP 626 */
 	PYTHON_LINES_LOCATIONS, /* 3.11: co_linetable, Objects/locations.md */
 };
 
@@ -67,16 +67,16 @@ struct python_layout {
 	/* PyFrameObject (≤ 3.10), _PyInterpreterFrame */
 	uint16_t frame_code; /* 3.14: with tags in the lowest bits */
 	uint16_t frame_previous;
-	uint16_t frame_instr; /* as flags say */
-	uint16_t frame_entry; /* one byte; none: each frame is an entry */
-	uint16_t entry_value; /* that byte, of an entry */
+	uint16_t frame_instr;  /* as flags say */
+	uint16_t frame_entry;  /* one byte; none: each frame is an entry */
+	uint16_t entry_value;  /* that byte, of an entry */
 	uint16_t frame_locals; /* the fast locals, PyObject *[] */
 
 	/* PyCodeObject */
 	uint16_t code_argcount, code_kwonly, code_flags, code_firstline; /* int */
-	uint16_t code_filename, code_name, code_qualname;                /* str *; 3.11 has the last */
-	uint16_t code_lines; /* bytes *, by format `lines` */
-	uint16_t code_varnames; /* tuple * of names of the locals */
+	uint16_t code_filename, code_name, code_qualname; /* str *; 3.11 has the last */
+	uint16_t code_lines;                              /* bytes *, by format `lines` */
+	uint16_t code_varnames;                           /* tuple * of names of the locals */
 	/* Where the bytecode begins: in the object (3.11, size: code_size units at 16), or where
 	 * code_code leads, a bytes * (≤ 3.10); the other one is none. */
 	uint16_t code_bytes, code_code;
@@ -93,8 +93,8 @@ struct python_layout {
  * newer), or made of a file's name. False: not 3.6 to 3.12. */
 bool python_layout_find(uint32_t version, struct python_layout *out);
 
-/* bytes: what is at _PyRuntime. False: no _Py_DebugOffsets, or of a version that is not known, or in
- * contradiction with itself. A stranger's: each member of out lies in the first page of its
+/* bytes: what is at _PyRuntime. False: no _Py_DebugOffsets, or of a version that is not known, or
+ * in contradiction with itself. A stranger's: each member of out lies in the first page of its
  * structure, but those of _PyRuntimeState and PyInterpreterState. */
 bool python_layout_decode(const void *bytes, size_t size, struct python_layout *out);
 

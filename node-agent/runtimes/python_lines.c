@@ -53,10 +53,10 @@ static bool varint_read(const uint8_t *table, size_t length, size_t *at, uint64_
 }
 
 enum location_kind { /* below: by columns, and their line is the last one's */
-	LOCATION_ONE_LINE = 10,
-	LOCATION_NO_COLUMNS = 13,
-	LOCATION_LONG = 14,
-	LOCATION_NONE = 15,
+		     LOCATION_ONE_LINE = 10,
+		     LOCATION_NO_COLUMNS = 13,
+		     LOCATION_LONG = 14,
+		     LOCATION_NONE = 15,
 };
 
 /* Entries, whose first byte alone has bit 7: kind, and how many units of two bytes are of it. */

@@ -12,8 +12,8 @@
 
 enum { PYTHON_POSITION_NONE = -1 }; /* no instruction has been run yet: the first line */
 
-/* position: in bytes from the beginning of the bytecode. first_line: co_firstlineno. Returns 0 where
- * the instruction has no line or the table does not tell. */
+/* position: in bytes from the beginning of the bytecode. first_line: co_firstlineno. Returns 0
+ * where the instruction has no line or the table does not tell. */
 uint32_t python_line_find(enum python_line_format format, const uint8_t *table, size_t length,
 			  uint32_t first_line, int64_t position);
 

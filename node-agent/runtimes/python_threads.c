@@ -102,7 +102,8 @@ static enum python_found find_layout(struct search *search, const struct runtime
 
 	search->out->version = symbols->version;
 #if !defined(__x86_64__)
-	return PYTHON_UNKNOWN; /* pthread_self() is not the thread pointer, and nobody says how far off */
+	return PYTHON_UNKNOWN; /* pthread_self() is not the thread pointer, and nobody says how far
+				  off */
 #endif
 	if (symbols->flags & RUNTIME_TRACES_REFERENCES || !is_release(symbols->version))
 		return PYTHON_UNKNOWN;

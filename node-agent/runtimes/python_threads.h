@@ -38,10 +38,10 @@ enum python_found {
 };
 
 struct python_threads {
-	uint32_t version;           /* as PY_VERSION_HEX, as far as it is known */
-	uint32_t states;            /* that were looked at */
-	uint32_t placed;            /* whose threads have them at the place */
-	bool is_cut;                /* there are more */
+	uint32_t version; /* as PY_VERSION_HEX, as far as it is known */
+	uint32_t states;  /* that were looked at */
+	uint32_t placed;  /* whose threads have them at the place */
+	bool is_cut;      /* there are more */
 	uint32_t reads;
 	struct runtime_place place; /* without identity */
 	struct python_layout layout;

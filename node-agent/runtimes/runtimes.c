@@ -19,14 +19,15 @@ enum {
 	MAPPINGS_MAX = 1024,
 	IN_ONE_PROCESS_MAX = 4,
 	LOOKS_A_RUN = 8,
-	/* A look that has read so much of a process, 20 µs each, is followed by a rest of half as many
-	 * milliseconds as there were reads. Real ones read 3 times a thread, and twice that with musl. */
+	/* A look that has read so much of a process, 20 µs each, is followed by a rest of half as
+	 * many milliseconds as there were reads. Real ones read 3 times a thread, and twice that
+	 * with musl. */
 	DEAR_READS = 100,
 	/* An interpreter has its first thread some 10 ms after its exec; an embedded one when its
 	 * program wants it. Twice as long each time, up to … */
 	AGAIN_MS = 2,
-	AGAIN_DOUBLINGS = 15, /* … 65 s */
-	FILES_TRIES = 10, /* 2 s: then what was not to be had so far is not waited for */
+	AGAIN_DOUBLINGS = 15,  /* … 65 s */
+	FILES_TRIES = 10,      /* 2 s: then what was not to be had so far is not waited for */
 	CHECK_AGAIN_MS = 1000, /* of a place: by then it has more threads, or they have ended */
 	/* Its first thread may be just being made: then it is what it looks like no longer. */
 	FAILURES_MAX = 4,
@@ -283,7 +284,8 @@ static uint32_t find_files(struct runtimes *runtimes, const struct process *proc
 		*is_unsure |= executable == EXECUTABLE_NONE ||
 			      !runtime_files_find(runtimes->files, executable, &symbols);
 		if (symbols)
-			found[count++] = (struct interpreter){executable, mappings[i].base, *symbols};
+			found[count++] = (struct interpreter){executable, mappings[i].base,
+							      *symbols};
 	}
 	free(mappings);
 	return count;
@@ -339,8 +341,9 @@ static void find_place(struct runtimes *runtimes, struct followed *followed,
 		       const struct interpreter *interpreters, uint32_t count)
 {
 	const struct process *process = followed->process;
-	int directory = process_directory_open(
-		"/proc", process->key.tgid, process->is_identified ? process->key.start_time_ns : 0);
+	int directory = process_directory_open("/proc", process->key.tgid,
+					       process->is_identified ? process->key.start_time_ns
+								      : 0);
 	const struct python_memory memory = {read_memory, &directory};
 	struct python_threads threads;
 
@@ -385,9 +388,9 @@ static void look(struct runtimes *runtimes, struct followed *followed)
 		find_place(runtimes, followed, interpreters, count);
 	if (!followed->is_placed) {
 		wait_until(runtimes, followed,
-			   runtimes->now_ms + ((int64_t)(followed->is_declared ? DECLARED_AGAIN_MS
-									       : AGAIN_MS)
-					       << doublings));
+			   runtimes->now_ms +
+				   ((int64_t)(followed->is_declared ? DECLARED_AGAIN_MS : AGAIN_MS)
+				    << doublings));
 	} else if (!was_placed) {
 		wait_until(runtimes, followed, runtimes->now_ms + CHECK_AGAIN_MS);
 	} else {
@@ -491,8 +494,8 @@ int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_
 bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
 		    struct runtime_place *place, uint32_t *version)
 {
-	const struct followed *followed =
-		followed_of(runtimes, processes_find(runtimes->processes, key));
+	const struct followed *followed = followed_of(runtimes,
+						      processes_find(runtimes->processes, key));
 
 	if (!followed || !followed->is_placed)
 		return false;
@@ -504,8 +507,8 @@ bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
 bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *key,
 		     struct python_layout *layout)
 {
-	const struct followed *followed =
-		followed_of(runtimes, processes_find(runtimes->processes, key));
+	const struct followed *followed = followed_of(runtimes,
+						      processes_find(runtimes->processes, key));
 
 	if (!followed || !followed->is_placed)
 		return false;

@@ -154,7 +154,8 @@ static size_t put_frames(struct runtime_stacks *stacks, const struct sample_even
 
 size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
 			   const struct located_frame *located, struct counted_frame *frames,
-			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result)
+			   size_t count, size_t room, bool is_whole,
+			   enum frame_merge_result *result)
 {
 	const struct frame_merge stack = {
 		.roles = stacks->roles,

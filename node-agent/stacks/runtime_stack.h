@@ -22,7 +22,7 @@
 
 struct runtime_stacks;
 
-struct runtime_stacks_counters { /* cumulative */
+struct runtime_stacks_counters {      /* cumulative */
 	uint64_t merged[MERGE_COUNT]; /* stacks */
 	uint64_t frames, nameless;    /* of the language */
 	struct python_codes_counters codes;
@@ -37,7 +37,8 @@ void runtime_stacks_free(struct runtime_stacks *stacks);
  * until the next call. */
 size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
 			   const struct located_frame *located, struct counted_frame *frames,
-			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result);
+			   size_t count, size_t room, bool is_whole,
+			   enum frame_merge_result *result);
 
 void runtime_stacks_counters(const struct runtime_stacks *stacks,
 			     struct runtime_stacks_counters *out);

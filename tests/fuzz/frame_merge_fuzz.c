@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are whether the native part is whole, how many native frames there are, their roles, and
- * an interpreter's list. */
+/* The bytes are whether the native part is whole, how many native frames there are, their roles,
+ * and an interpreter's list. */
 #include "node-agent/runtimes/frame_merge.h"
 
 #include <string.h>

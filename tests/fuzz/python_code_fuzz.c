@@ -19,7 +19,8 @@ static bool read_image(void *context, uint64_t address, void *to, size_t bytes)
 {
 	const struct image *image = context;
 
-	if (address < BASE || address - BASE > image->length || bytes > image->length - (address - BASE))
+	if (address < BASE || address - BASE > image->length ||
+	    bytes > image->length - (address - BASE))
 		return false;
 	memcpy(to, image->bytes + (address - BASE), bytes);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embeds_python KEYS PROGRAM LIBRARY…: a program whose interpreters are no files of its own: the first
- * library runs the program, once so many keys of pthread_key_create() are used up; the others are
- * only loaded. */
+/* embeds_python KEYS PROGRAM LIBRARY…: a program whose interpreters are no files of its own: the
+ * first library runs the program, once so many keys of pthread_key_create() are used up; the others
+ * are only loaded. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

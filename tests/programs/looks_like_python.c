@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 enum { /* 3.11: offsets of words */
-	HEAD = 40 / 8,
-	THREADS_HEAD = 16 / 8,
-	NEXT = 8 / 8,
-	INTERP = 16 / 8,
-	THREAD_ID = 152 / 8,
-	STATE_WORDS = 20,
-	STATES = 100000,
-	POINTERS = 4096,
+       HEAD = 40 / 8,
+       THREADS_HEAD = 16 / 8,
+       NEXT = 8 / 8,
+       INTERP = 16 / 8,
+       THREAD_ID = 152 / 8,
+       STATE_WORDS = 20,
+       STATES = 100000,
+       POINTERS = 4096,
 };
 
 uint64_t _PyRuntime[1024];

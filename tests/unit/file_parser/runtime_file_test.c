@@ -93,7 +93,8 @@ static bool jumps_into(const char *path, uint64_t start, uint64_t end, uint64_t 
 static void check_parts(const char *path, const struct runtime_symbols *found)
 {
 	for (uint32_t i = 1; i < found->loop_count; i++) {
-		printf("# a part of %" PRIu64 " bytes\n", found->loop[i].end - found->loop[i].start);
+		printf("# a part of %" PRIu64 " bytes\n",
+		       found->loop[i].end - found->loop[i].start);
 		CHECK(jumps_into(path, found->loop[0].start, found->loop[0].end,
 				 found->loop[i].start, found->loop[i].end));
 		CHECK(jumps_into(path, found->loop[i].start, found->loop[i].end,

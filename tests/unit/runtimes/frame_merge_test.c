@@ -23,14 +23,16 @@ static const struct row {
 	{"a generator resumed by C (3.11)", "LrrLro", "PpP", "pMmmppMmo", MERGE_joined, false},
 	{"generators in the same loop (3.12)", "Lro", "pppP", "ppppMmo", MERGE_joined, false},
 	{"the leaf in an extension", "ooLro", "pP", "ooppMmo", MERGE_joined, false},
-	{"the leaf in libc, called by the interpreter", "orLro", "P", "orpMmo", MERGE_joined, false},
+	{"the leaf in libc, called by the interpreter", "orLro", "P", "orpMmo", MERGE_joined,
+	 false},
 	{"an embedding program", "oLroooo", "P", "opMmoooo", MERGE_joined, false},
 	{"an exception of C++ between", "LrooorLrroo", "PP", "pMmooompMmmoo", MERGE_joined, false},
 	{"the loop is being entered", "LrLro", "P", "LrpMmo", MERGE_joined, false},
 	{"… or left, in its callee", "rLrLro", "P", "rLrpMmo", MERGE_joined, false},
 	{"… but not by way of another file", "oLrLro", "P", "oLrLro", MERGE_differ, false},
 	{"left, as the list says", "oLrLro", "0P", "oLrpMmo", MERGE_joined, false},
-	{"a destructor of a frame that has returned", "LrLrLro", "P0P", "pMmMmpMmo", MERGE_joined, false},
+	{"a destructor of a frame that has returned", "LrLrLro", "P0P", "pMmMmpMmo", MERGE_joined,
+	 false},
 	{"the thread's own entry at the root", "LrLro", "PP0", "pMmpMmo", MERGE_joined, false},
 	{"a list that is cut", "LrLrLro", "PpC", "pMmpMmMmo", MERGE_list_cut, false},
 	{"… between two loops", "LrLro", "PC", "pMmMmo", MERGE_list_cut, false},
@@ -88,7 +90,7 @@ static enum frame_merge_result merge(const char *native, const char *list, bool 
 	size_t count;
 
 	for (; native[stack.native_count]; stack.native_count++)
-		roles[stack.native_count] = native[stack.native_count] == 'L'	? NATIVE_LOOP
+		roles[stack.native_count] = native[stack.native_count] == 'L'   ? NATIVE_LOOP
 					    : native[stack.native_count] == 'r' ? NATIVE_RUNTIME
 										: NATIVE_OTHER;
 	stack.list_words = list_of(list, words);
@@ -115,11 +117,12 @@ static void test_rows(void)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct row *row = &rows[i];
-		const enum frame_merge_result result = merge(row->native, row->list, row->is_cut, text);
+		const enum frame_merge_result result = merge(row->native, row->list, row->is_cut,
+							     text);
 		const bool ok = result == row->result && !strcmp(text, row->merged);
 		if (!check_report(ok, row->what, __FILE__, __LINE__))
-			printf("#  got: %s %s\n# want: %s %s\n", text, frame_merge_name(result), row->merged,
-			       frame_merge_name(row->result));
+			printf("#  got: %s %s\n# want: %s %s\n", text, frame_merge_name(result),
+			       row->merged, frame_merge_name(row->result));
 	}
 }
 

@@ -79,7 +79,8 @@ static bool find_layout(struct interpreter *one)
 	unsigned version;
 	unsigned long runtime;
 
-	if (!fgets(line, sizeof line, one->output) || sscanf(line, "%u %lu", &version, &runtime) != 2)
+	if (!fgets(line, sizeof line, one->output) ||
+	    sscanf(line, "%u %lu", &version, &runtime) != 2)
 		return false;
 	if (python_layout_find(version, &one->layout))
 		return true;
@@ -140,20 +141,29 @@ static void test_interpreter(const char *path)
 		fputs(line, said);
 	fclose(said);
 	kill(one.pid, SIGSTOP);
-	for (char *rest = all, *next; has_layout && (next = strsep(&rest, "\n")) && *next; objects++) {
+	for (char *rest = all, *next; has_layout && (next = strsep(&rest, "\n")) && *next;
+	     objects++) {
 		if (!is_as_said(&one, next) && wrong++ < 3)
 			printf("# differs: %.100s\n", next);
 	}
 	interpreter_stop(&one);
 	free(line);
 	free(all);
-	snprintf(what, sizeof what, "%s: names, files and tables of %u code objects", path, objects);
+	snprintf(what, sizeof what, "%s: names, files and tables of %u code objects", path,
+		 objects);
 	check_report(has_layout && objects > 1000 && wrong == 0, what, __FILE__, __LINE__);
 }
 
 /* --- made-up memory, at address BASE --- */
 
-enum { BASE = 0x10000, OBJECT = 0, NAME = 0x200, FILE_NAME = 0x400, TABLE = 0x600, MEMORY = 0x1000 };
+enum {
+	BASE = 0x10000,
+	OBJECT = 0,
+	NAME = 0x200,
+	FILE_NAME = 0x400,
+	TABLE = 0x600,
+	MEMORY = 0x1000
+};
 
 struct image {
 	uint8_t bytes[MEMORY];
@@ -240,9 +250,10 @@ static void test_made_up(void)
 	free(code);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		image_fill(&image, &layout);
-		put(&image, rows[i].at, rows[i].value, rows[i].at == OBJECT + 40 || (rows[i].at & 63) == 32 ? 4 : 8);
-		check_report(image_read(&image, &layout, &code) == rows[i].state, rows[i].what, __FILE__,
-			     __LINE__);
+		put(&image, rows[i].at, rows[i].value,
+		    rows[i].at == OBJECT + 40 || (rows[i].at & 63) == 32 ? 4 : 8);
+		check_report(image_read(&image, &layout, &code) == rows[i].state, rows[i].what,
+			     __FILE__, __LINE__);
 		free(code);
 	}
 	for (unsigned read = 2; read <= 5; read++) {

@@ -7,7 +7,8 @@
 #include "bpf/runtime_frames.h"
 #include "tests/check.h"
 
-/* Objects of CPython 3.9 every STEP bytes, whose name is their number; read as they are asked for. */
+/* Objects of CPython 3.9 every STEP bytes, whose name is their number; read as they are asked for.
+ */
 enum { STEP = 0x1000, NAME = 0x200, FILE_NAME = 0x300, TABLE = 0x400 };
 
 static unsigned reads;
@@ -16,7 +17,8 @@ static uint64_t gone_from, missing_from;
 static void make(uint64_t number, uint8_t *page)
 {
 	const uint64_t at = number * STEP;
-	const uint64_t name = at + NAME, file = at + FILE_NAME, table = at + TABLE, one = 1, eight = 8;
+	const uint64_t name = at + NAME, file = at + FILE_NAME, table = at + TABLE, one = 1,
+		       eight = 8;
 	const uint32_t ascii = 1 << 2 | 1 << 5 | 1 << 6, line = number >= gone_from ? 7 : 1;
 	char text[9];
 
@@ -54,8 +56,8 @@ static struct python_layout layout;
 static const char *find(struct python_codes *codes, uint32_t tgid, uint64_t number, uint64_t now_ns)
 {
 	const struct process_key key = {tgid, 0, 1};
-	const struct python_code *code = python_codes_find(codes, &key, &memory, &layout, number * STEP,
-							   runtime_cookie(0, 0, 0, 1), now_ns);
+	const struct python_code *code = python_codes_find(
+		codes, &key, &memory, &layout, number * STEP, runtime_cookie(0, 0, 0, 1), now_ns);
 
 	return code ? code->name : NULL;
 }
@@ -122,7 +124,8 @@ static void test_bound_in_bytes(void)
 	CHECK_NUMBER(wrong, 0);
 	CHECK_NUMBER(counters.read, 4999);
 	CHECK(counters.given_up > 10 && most > LIMIT / 2 && most <= LIMIT);
-	/* One stack of more than there is room for: what it was lent stays, the rest has no names. */
+	/* One stack of more than there is room for: what it was lent stays, the rest has no names.
+	 */
 	python_codes_begin(codes);
 	const char *first = find(codes, 1, 10000, now_ns);
 	unsigned found = 0;

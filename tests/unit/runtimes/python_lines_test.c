@@ -67,23 +67,25 @@ static void test_interpreter(const char *path)
 		minor = 0;
 	if (version)
 		pclose(version);
-	const enum python_line_format format =
-		python_layout_find(0x03000000 | minor << 16, &layout) ? layout.lines : PYTHON_LINES_LOCATIONS;
+	const enum python_line_format format = python_layout_find(0x03000000 | minor << 16, &layout)
+						       ? layout.lines
+						       : PYTHON_LINES_LOCATIONS;
 	snprintf(command, sizeof command, "%s -W ignore tests/programs/python_lines.py", path);
 	FILE *truth = popen(command, "r");
 	if (truth) {
 		compare(truth, format, &tally);
 		pclose(truth);
 	}
-	snprintf(what, sizeof what, "%s: %" PRIu64 " instructions of %" PRIu64 " code objects", path,
-		 tally.instructions, tally.objects);
-	check_report(tally.objects > 5000 && tally.instructions > 50000 && tally.wrong == 0, what, __FILE__,
-		     __LINE__);
+	snprintf(what, sizeof what, "%s: %" PRIu64 " instructions of %" PRIu64 " code objects",
+		 path, tally.instructions, tally.objects);
+	check_report(tally.objects > 5000 && tally.instructions > 50000 && tally.wrong == 0, what,
+		     __FILE__, __LINE__);
 }
 
 static void test_edges(void)
 {
-	static const uint8_t endless[] = {0x80 | 13 << 3, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x01};
+	static const uint8_t endless[] = {0x80 | 13 << 3, 0x7f, 0x7f, 0x7f, 0x7f,
+					  0x7f,           0x7f, 0x7f, 0x01};
 	static const uint8_t cut[] = {0x80 | 13 << 3, 0x7f};
 	static const uint8_t back[] = {0x80 | 13 << 3, 0x13}; /* -9 */
 	static const uint8_t pairs[] = {2, 1, 4};

@@ -203,8 +203,8 @@ static void test_not_yet(void)
 	CHECK_NUMBER(find(&out), PYTHON_FOUND);
 	CHECK_NUMBER(out.place.current_at, 0);
 
-	static const uint32_t unknown[] = {0, 0x03050000, 0x030b00a3, 0x030b00b1, 0x030f00f0,
-					   0x04000000};
+	static const uint32_t unknown[] = {0,          0x03050000, 0x030b00a3,
+					   0x030b00b1, 0x030f00f0, 0x04000000};
 
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
 		other.version = unknown[i];
@@ -343,8 +343,8 @@ static void check_real(const char *python)
 			usleep(1000);
 		}
 		printf("# %s: %x %s, %u of %u at %" PRId64 " %d, or at %" PRId64 " %d, %u reads\n",
-		       python, found.version, python_found_text(result), found.placed,
-		       found.states, (int64_t)found.place.thread_at, found.place.thread_in,
+		       python, found.version, python_found_text(result), found.placed, found.states,
+		       (int64_t)found.place.thread_at, found.place.thread_in,
 		       (int64_t)found.place.other_at, found.place.other_in, found.reads);
 		CHECK_NUMBER(result, PYTHON_FOUND);
 		CHECK_NUMBER(found.states, 5);
