@@ -122,6 +122,34 @@ void kernel_scheduler_find(const char *proc_root, struct kernel_scheduler *out)
 		out->waking_start = out->waking_end = 0;
 }
 
+size_t kernel_scheduler_waking(const struct kernel_scheduler *scheduler, const uint64_t *frames,
+			       size_t count)
+{
+	for (size_t at = 0; at < count; at++)
+		if (frames[at] >= scheduler->waking_start && frames[at] < scheduler->waking_end)
+			return at;
+	return 0;
+}
+
+static bool is_in(const struct kernel_scheduler *scheduler, uint64_t address)
+{
+	return address >= scheduler->start && address < scheduler->end;
+}
+
+size_t kernel_scheduler_switching(const struct kernel_scheduler *scheduler, const uint64_t *frames,
+				  size_t count)
+{
+	size_t at = 0;
+
+	while (at < count && !is_in(scheduler, frames[at]))
+		at++;
+	if (at == count) /* it was taken somewhere else, or nobody knows where that is */
+		return 0;
+	while (at < count && is_in(scheduler, frames[at]))
+		at++;
+	return at;
+}
+
 /* --- texts for the server --- */
 
 struct text_maker {

@@ -4,6 +4,7 @@
 #define NODE_AGENT_PROCESSES_KERNEL_SYMBOLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -33,5 +34,14 @@ struct kernel_scheduler {
 };
 
 void kernel_scheduler_find(const char *proc_root, struct kernel_scheduler *out);
+
+/* frames: of the kernel part, leaf first. How many leaves of a wake-up's stack belong to the taking
+ * of the sample: the rest begins with the function that wakes. */
+size_t kernel_scheduler_waking(const struct kernel_scheduler *scheduler, const uint64_t *frames,
+			       size_t count);
+/* How many leaves of a switch's stack belong to the sample's taking and to the scheduler: the rest
+ * begins with the function that waits, as /proc/PID/wchan has it. */
+size_t kernel_scheduler_switching(const struct kernel_scheduler *scheduler, const uint64_t *frames,
+				  size_t count);
 
 #endif

@@ -136,40 +136,6 @@ static size_t add_kernel(struct samples *samples, const struct sample_event *sam
 	return add_frames(samples, 0, count, PROFILE_FRAME_KERNEL);
 }
 
-static bool is_scheduler(const struct samples *samples, uint64_t address)
-{
-	return address >= samples->scheduler.start && address < samples->scheduler.end;
-}
-
-/* How many leaves of a wake-up's stack belong to the taking of the sample: the rest begins with the
- * function that wakes. */
-static size_t waking_frames(const struct samples *samples, const struct sample_event *sample)
-{
-	const uint64_t *frames = sample_kernel_frames(sample);
-	const struct kernel_scheduler *scheduler = &samples->scheduler;
-
-	for (size_t at = 0; at < sample->kernel_count; at++)
-		if (frames[at] >= scheduler->waking_start && frames[at] < scheduler->waking_end)
-			return at;
-	return 0;
-}
-
-/* How many leaves of a switch's stack belong to the sample's taking and to the scheduler: the rest
- * begins with the function that waits, as /proc/PID/wchan has it. */
-static size_t scheduler_frames(const struct samples *samples, const struct sample_event *sample)
-{
-	const uint64_t *frames = sample_kernel_frames(sample);
-	size_t count = sample->kernel_count, at = 0;
-
-	while (at < count && !is_scheduler(samples, frames[at]))
-		at++;
-	if (at == count) /* it was taken somewhere else, or nobody knows where that is */
-		return 0;
-	while (at < count && is_scheduler(samples, frames[at]))
-		at++;
-	return at;
-}
-
 /* --- the user part --- */
 
 static bool ends_at_entry(const struct located_frame *outermost)
@@ -491,7 +457,8 @@ static void judge_waking(const struct samples *samples, const struct sample_even
 	static const char *const keys[] = {"woken.process", "woken.thread.name"};
 
 	worth->interrupt = interrupt_of(samples, sample, &worth->kernel_end);
-	worth->skipped = waking_frames(samples, sample);
+	worth->skipped = kernel_scheduler_waking(&samples->scheduler, sample_kernel_frames(sample),
+						 sample->kernel_count);
 	if (worth->skipped > worth->kernel_end)
 		worth->skipped = worth->kernel_end;
 	if (woken)
@@ -504,7 +471,8 @@ static void judge_wait(const struct samples *samples, const struct sample_event 
 	static const char *const keys[] = {"waker.thread.id", "waker.thread.name"};
 	size_t own;
 
-	worth->skipped = scheduler_frames(samples, sample);
+	worth->skipped = kernel_scheduler_switching(
+		&samples->scheduler, sample_kernel_frames(sample), sample->kernel_count);
 	if (samples->waits &&
 	    (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked))
 		worth->wait = kernel_waits_class(samples->waits, sample_kernel_frames(sample),
