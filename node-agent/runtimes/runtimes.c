@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/kernel/runtime_places.h"
@@ -111,27 +112,13 @@ static void wait_until(struct runtimes *runtimes, struct followed *followed, int
 		runtimes->due_ms = due_ms;
 }
 
-static bool has_room(struct runtimes *runtimes)
-{
-	const uint32_t more = runtimes->allocated ? 2 * runtimes->allocated : 64;
-	struct followed **items;
-
-	if (runtimes->count < runtimes->allocated)
-		return true;
-	if (more > FOLLOWED_MAX)
-		return false;
-	items = realloc(runtimes->items, more * sizeof(*items));
-	if (!items)
-		return false;
-	runtimes->items = items;
-	runtimes->allocated = more;
-	return true;
-}
-
 static struct followed *follow(struct runtimes *runtimes, struct process *process)
 {
-	struct followed *followed = has_room(runtimes) ? calloc(1, sizeof *followed) : NULL;
+	struct followed *followed = NULL;
 
+	if (runtimes->count < FOLLOWED_MAX &&
+	    ARRAY_GROW(runtimes->items, runtimes->count, runtimes->allocated))
+		followed = calloc(1, sizeof *followed);
 	if (!followed) {
 		runtimes->counters.refused++;
 		return NULL;
