@@ -92,7 +92,7 @@ check_bpf_order() {
 
 # ROOT: headers that lean on what stood before them. What a source says of itself is made up.
 check_bpf_alone() {
-	triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null)
+	triplet=$(cc -print-multiarch 2>/dev/null)
 	(cd "$1" && for header in bpf/*.h; do
 		clang -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -fsyntax-only -Wall -Werror -Wno-unused-function -iquote . \
 			${triplet:+-idirafter "/usr/include/$triplet"} -DSAMPLE_SCRATCH_SLOTS=1 -DSAMPLE_COPY_BYTES=4096 \

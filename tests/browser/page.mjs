@@ -22,6 +22,20 @@ const CHROMIUM = "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-component-update", "--disable-background-networking"];
 const tools = createRequire(path.join(ROOT, "symbol-server/web/package.json"));
 
+// Before a test has said anything.
+function browserTools() {
+  if (!fs.existsSync(CHROMIUM)) {
+    skipAll("chromium is not installed");
+  }
+  try {
+    return tools("playwright-core");
+  } catch {
+    skipAll("playwright-core is not there: sh tests/web/packages.sh fetches it");
+  }
+}
+
+const playwright = browserTools();
+
 export async function fake() {
   const server = await startFake(PAGE);
   cleanUp(() => server.stop());
@@ -29,15 +43,6 @@ export async function fake() {
 }
 
 export async function openBrowser() {
-  if (!fs.existsSync(CHROMIUM)) {
-    skipAll("chromium is not installed");
-  }
-  let playwright = null;
-  try {
-    playwright = tools("playwright-core");
-  } catch {
-    skipAll("playwright-core is not there: sh tests/web/packages.sh fetches it");
-  }
   const handled = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false }; // by tap.mjs
   const browser = await playwright.chromium.launch({ executablePath: CHROMIUM, args: FLAGS, ...handled });
   closeAtEnd(() => browser.close());

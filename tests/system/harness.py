@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 
@@ -180,6 +181,14 @@ def program_copy(program, name):
     """A copy under another name, so that its process can be told apart."""
     path = os.path.join(WORK, name)
     shutil.copy2(os.path.join(PROGRAMS, program), path)
+    return path
+
+
+def open_folder():
+    """One that any user may look into, wherever the tree lies."""
+    path = tempfile.mkdtemp(prefix="farflame-test-", dir="/tmp")
+    os.chmod(path, 0o755)
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
 

@@ -8,11 +8,12 @@ import glob
 import os
 import pwd
 import re
+import shutil
 import sys
 import time
 import urllib.parse
 
-from harness import BUILD, WORK, Agent, Server, build_programs, check, end, equal, files_with, need_bpf, note, program_copy, \
+from harness import BUILD, PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, files_with, need_bpf, note, open_folder, \
     run, start, wait_for
 
 sys.path.insert(0, "tests/tools")
@@ -24,10 +25,14 @@ NAME = "burning-worker-of-a-long-name"
 LABELS = ("pid", "command", "exe", "user", "cgroup", "started", "ppid")
 
 
+FOLDER = open_folder()
+
+
 def worker(*arguments, **more):
-    if not os.path.exists(os.path.join(WORK, NAME)):
-        program_copy("burn", NAME)
-    return start([os.path.join(WORK, NAME), "30", "600", *arguments], "worker.log", **more)
+    program = os.path.join(FOLDER, NAME)
+    if not os.path.exists(program):
+        shutil.copy2(os.path.join(PROGRAMS, "burn"), program)
+    return start([program, "30", "600", *arguments], "worker.log", **more)
 
 
 def busy():
@@ -310,7 +315,7 @@ def untold():
 
 def command_lines():
     """--command-lines name, off."""
-    for what, want in (("name", os.path.join(WORK, NAME)), ("off", "[no command]")):
+    for what, want in (("name", os.path.join(FOLDER, NAME)), ("off", "[no command]")):
         server = Server(data="lines-" + what)
         process = worker("--private")
         agent = Agent("--report-interval", "1s", "--command-lines", what, server=server)

@@ -48,45 +48,47 @@ static struct run behind(const struct run *run, const char *at)
 	return (struct run){at, run->length - (size_t)(at - run->at)};
 }
 
+enum cut { CUT_NONE, CUT_NUMBER, CUT_TOO_LARGE };
+
 /* Takes ":123" off the end. */
-static bool cut_number(struct run *run, uint32_t *number)
+static enum cut cut_number(struct run *run, uint32_t *number)
 {
 	size_t at = run->length;
 	uint64_t value = 0, unit = 1;
 
-	for (; at && run->at[at - 1] >= '0' && run->at[at - 1] <= '9' && unit < 10000000000;
-	     at--, unit *= 10)
+	for (; at && run->at[at - 1] >= '0' && run->at[at - 1] <= '9'; at--) {
 		value += (uint64_t)(run->at[at - 1] - '0') * unit;
-	if (unit == 1 || !at || run->at[at - 1] != ':' || value > INT32_MAX)
-		return false;
+		if (value > INT32_MAX)
+			return CUT_TOO_LARGE;
+		unit = unit < 10000000000 ? 10 * unit : unit;
+	}
+	if (unit == 1 || !at || run->at[at - 1] != ':')
+		return CUT_NONE;
 	run->length = at - 1;
 	*number = (uint32_t)value;
-	return true;
+	return CUT_NUMBER;
 }
 
-/* "function file:line:column"; a file's path may have spaces, and a function's name, too ("get
- * size"). */
+/* "function file:line:column", before V8 11 without the column; a file's path may have spaces, and a
+ * function's name, too ("get size"). */
 static void split_script(struct run rest, struct name *name)
 {
 	static const char *const begins[] = {" /", " file:", " node:", " internal/", " "};
 	const char *space = NULL;
-	uint32_t column;
+	uint32_t line;
 
 	if (rest.length && strchr("*~^+", *rest.at)) {
 		rest.at++;
 		rest.length--;
 	}
 	name->function = rest;
-	if (!cut_number(&rest, &column) || !cut_number(&rest, &name->line)) {
-		name->line = 0;
-		return;
-	}
+	if (cut_number(&rest, &line) != CUT_NUMBER || cut_number(&rest, &line) == CUT_TOO_LARGE)
+		return; /* by the second it was the column that the first has cut */
 	for (size_t i = 0; i < sizeof begins / sizeof *begins && !space; i++)
 		space = find(&rest, begins[i]);
-	if (!space) {
-		name->line = 0;
+	if (!space)
 		return;
-	}
+	name->line = line;
 	name->function = until(&rest, space);
 	name->file = behind(&rest, space + 1);
 }
@@ -136,7 +138,7 @@ static bool is_luajit(const struct run *all, struct name *name)
 		if (*at < '0' || *at > '9')
 			return false;
 	name->function = name->file = behind(&rest, colons + 2);
-	if (!cut_number(&name->file, &name->line))
+	if (cut_number(&name->file, &name->line) != CUT_NUMBER)
 		name->file = (struct run){0};
 	return true;
 }

@@ -28,7 +28,7 @@ static const char *file_at(uint32_t i)
 
 /* --- names --- */
 
-/* As node 20, CPython 3.13, OpenJDK 17's jcmd, Erlang 25, LuaJIT 2.1 and .NET write them. */
+/* As node 18 and 20, CPython 3.13, OpenJDK 17's jcmd, Erlang 25, LuaJIT 2.1 and .NET write them. */
 static const struct {
 	const char *written, *function, *file;
 	uint32_t line;
@@ -37,6 +37,8 @@ static const struct {
 	{"JS:*f6 /tmp/six.js:2:12", "f6", "/tmp/six.js", 2, JIT_V8},
 	{"JS:~f6 /tmp/six.js:2:12", "f6", "/tmp/six.js", 2, JIT_V8},
 	{"LazyCompile:*foo /path/x.js:12:3", "foo", "/path/x.js", 12, JIT_V8},
+	{"LazyCompile:*foo /path/x.js:12", "foo", "/path/x.js", 12, JIT_V8},
+	{"Eval:~ /path/x.js:1", "(anonymous)", "/path/x.js", 1, JIT_V8},
 	{"LazyCompile:^get size /a b/x y.js:7:1", "get size", "/a b/x y.js", 7, JIT_V8},
 	{"JS:*readFileSync node:fs:441:22", "readFileSync", "node:fs", 441, JIT_V8},
 	{"JS:*f file:///a/m.mjs:3:4", "f", "file:///a/m.mjs", 3, JIT_V8},
