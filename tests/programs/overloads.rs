@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // overloads_rs SECONDS: one generic function as two instances, whose turns take three times as long in the one as in the
 // other; it prints the seconds of u32's and of u64's.
+#![feature(bench_black_box)] // before rustc 1.66
+#![allow(stable_features)]
+use std::hint::black_box;
 use std::ops::Add;
 use std::time::Instant;
-
-/// As `std::hint::black_box`, which rustc before 1.66 does not have.
-fn black_box<T>(value: T) -> T {
-    let same = unsafe { std::ptr::read_volatile(&value) };
-    std::mem::forget(value);
-    same
-}
 
 #[inline(never)]
 pub fn work<T: Copy + Add<Output = T>>(rounds: u32, start: T, step: T) -> T {
