@@ -114,10 +114,16 @@ def check_sites(text, sums, tally, which, counters, share=0.13):
     part = known(counters, sums)
     note("%s: %.1f %% of stacks have their site" % (text, part * 100))
     check(part > 0.2, "%s: stacks are known" % text, (part, sums, counters))
+    # Whose end was lost on a busy machine is in use for longer, as the agent says itself: no site has more of it than that.
+    lost, ends = counters.get("farflame.mem.frees_lost", 0), counters.get("farflame.mem.frees", 0)
+    unended = lost / max(lost + ends, 1) if which else 0
+    check(unended < 0.7, "%s: ends are known" % text, counters)
     for site, numbers in sorted(tally.items()):
         got, want = sums.get(site, (0, 0))[0], numbers[which] * part
-        check(abs(got - want) <= (share + (1 - part) / 4) * want, "%s of %s within %g %%" % (text, site, share * 100),
-              "got %d, want %d: %+.1f %%" % (got, want, (got / max(want, 1) - 1) * 100))
+        more = unended * 1.25 * (numbers[0] - numbers[1]) * part
+        slack = (share + (1 - part) / 4) * (want + more)
+        check(-slack <= got - want <= slack + more, "%s of %s within %g %%" % (text, site, share * 100),
+              "got %d, want %d: %+.1f %%, %.1f %% of ends lost" % (got, want, (got / max(want, 1) - 1) * 100, unended * 100))
 
 
 def test_sites():
