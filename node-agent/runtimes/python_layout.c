@@ -114,10 +114,12 @@ enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, WORD_GROUPS = 3 };
 
 static const struct offsets_shape {
 	uint32_t from, until; /* versions; before its first candidate 3.14 was laid out otherwise */
+	uint8_t thread_id;    /* its word in GROUP_THREAD; behind it the kernel's */
 	uint8_t words[GROUP_COUNT];
 } shapes[] = {
-	{ 0x030d00c0, 0x030e0000, { 3, 13, 9, 6, 10, 2, 4, 3, 3, 0, 3, 2, 3, 3, 4 } },
-	{ 0x030e00c0, 0x030f0000, { 3, 16, 9, 8, 11, 2, 4, 3, 3, 4, 3, 2, 3, 3, 4 } },
+	{ 0x030d00c0, 0x030e0000, 5, { 3, 13, 9, 6, 10, 2, 4, 3, 3, 0, 3, 2, 3, 3, 4 } },
+	{ 0x030e00c0, 0x030f0000, 5, { 3, 16, 9, 8, 11, 2, 4, 3, 3, 4, 3, 2, 3, 3, 4 } },
+	{ 0x030f00f0, 0x03100000, 8, { 3, 16, 17, 8, 11, 2, 8, 3, 3, 4, 3, 2, 3, 3, 4 } },
 };
 
 /* Words of small structures that become members. */
@@ -128,8 +130,6 @@ static const struct offsets_member {
 	MEMBER(tstate_next, GROUP_THREAD, 2),
 	MEMBER(tstate_interp, GROUP_THREAD, 3),
 	MEMBER(tstate_frame, GROUP_THREAD, 4),
-	MEMBER(tstate_thread_id, GROUP_THREAD, 5),
-	MEMBER(tstate_native_thread_id, GROUP_THREAD, 6),
 	MEMBER(frame_previous, GROUP_FRAME, 1),
 	MEMBER(frame_code, GROUP_FRAME, 2),
 	MEMBER(frame_instr, GROUP_FRAME, 3),
@@ -161,17 +161,25 @@ static const struct offsets_shape *shape_find(uint32_t version)
 }
 
 /* Each member lies inside its structure, which is not larger than a page. */
-static bool take_members(struct python_layout *out, const uint64_t *const *group)
+static bool take_member(struct python_layout *out, size_t at, const uint64_t *words, unsigned word)
 {
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		const uint64_t *words = group[members[i].group];
-
-		if (words[0] > MEMBER_MAX || words[members[i].word] >= words[0])
-			return false;
-		const uint16_t value = (uint16_t)words[members[i].word];
-		memcpy((char *)out + members[i].at, &value, sizeof(value));
-	}
+	if (words[0] > MEMBER_MAX || words[word] >= words[0])
+		return false;
+	const uint16_t value = (uint16_t)words[word];
+	memcpy((char *)out + at, &value, sizeof(value));
 	return true;
+}
+
+static bool take_members(struct python_layout *out, const struct offsets_shape *shape,
+			 const uint64_t *const *group)
+{
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (!take_member(out, members[i].at, group[members[i].group], members[i].word))
+			return false;
+	return take_member(out, offsetof(struct python_layout, tstate_thread_id),
+			   group[GROUP_THREAD], shape->thread_id) &&
+	       take_member(out, offsetof(struct python_layout, tstate_native_thread_id),
+			   group[GROUP_THREAD], shape->thread_id + 1);
 }
 
 /* What the description leaves out, from what it says. PyCodeObject has in all of them flags,
@@ -229,5 +237,5 @@ bool python_layout_decode(const void *bytes, size_t size, struct python_layout *
 		.code_code = NONE,
 		.unicode_kind_bit = is_free_threaded && is_3_14 ? 8 : 2, /* behind `interned` */
 	};
-	return take_members(out, group) && take_rest(out, group);
+	return take_members(out, shape, group) && take_rest(out, group);
 }

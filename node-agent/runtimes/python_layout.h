@@ -8,7 +8,7 @@
  * runtime_tstate_current (see there).
  * 3.13 and newer: _PyRuntime begins with _Py_DebugOffsets, the interpreter's own description
  * (Include/internal/pycore_runtime.h, since 3.14 pycore_debug_offsets.h), of free-threaded builds
- * too. What is known of 3.14 is after its published header, not tried against a build.
+ * too. Tried against Debian's builds of 3.13.18, 3.14.10 and 3.15.2, those with Py_DEBUG too.
  * An unknown version has no layout: nothing is guessed. */
 #ifndef NODE_AGENT_RUNTIMES_PYTHON_LAYOUT_H
 #define NODE_AGENT_RUNTIMES_PYTHON_LAYOUT_H

@@ -7,8 +7,9 @@ where a condition can be asked for: the machine may be slow.
 """
 import atexit
 import contextlib
-import http.client
 import functools
+import glob
+import http.client
 import json
 import os
 import random
@@ -127,6 +128,19 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # else
 
 class NotThere(RuntimeError):
     """No sample has come yet of what was asked for."""
+
+
+def pythons(default):
+    """The interpreters to be tried, by their names in paths of files: PYTHONS, versions of pyenv's or "debian", and
+    PYTHON_PATHS, wherever they are. {name: path, or None: it is not here}"""
+    paths = os.environ.get("PYTHON_PATHS", "").split()
+    found = {}
+    for version in os.environ.get("PYTHONS", "" if paths else default).split():
+        pattern = "~/.pyenv/versions/%s.*/bin/python%s" % (version, version)
+        installed = ["/usr/bin/python3"] if version == "debian" else sorted(glob.glob(os.path.expanduser(pattern)))
+        found[version] = installed[-1] if installed else None
+    found.update((path.strip("/").replace("/", "-"), path) for path in paths)
+    return found
 
 
 def spool_of(name):

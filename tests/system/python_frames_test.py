@@ -2,7 +2,6 @@
 """CPython's frames as the kernel side reads them at a sample, against what gdb reads of the thread that stopped there,
 by the interpreter's own debug information: code objects, positions, entries, and that nothing is cut in silence."""
 import collections
-import glob
 import json
 import os
 import signal
@@ -10,13 +9,13 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, WORK, Agent, check, end, note, run, skip, skip_all, start, wait_for
+from harness import BUILD, WORK, Agent, check, end, note, pythons, run, skip, skip_all, start, wait_for
 
 PROBE = os.path.join(WORK, "capture_probe")
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
 PROGRAM = os.path.join(TOOLS, "..", "programs", "python_stacks.py")
 WAITING = os.path.join(TOOLS, "..", "programs", "python_waits.py")
-VERSIONS = os.environ.get("PYTHONS", "3.8 3.11 3.12 3.13").split()
+PYTHONS = pythons("3.8 3.11 3.12 3.13")  # with debug information: PYTHON_DEBUG, where that is in files of its own
 STOPS = int(os.environ.get("PYTHON_STOPS", "60"))
 SECONDS = 120
 FRAMES_MAX, SWITCH_FRAMES_MAX, END_CUT = 256, 32, 1
@@ -34,10 +33,8 @@ def build():
         skip_all("eBPF is not permitted here: " + tried.stderr.strip())
 
 
-def interpreter(version):
-    """Of pyenv, with debug information; None: there is none."""
-    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python%s" % (version, version))))
-    return found[-1] if found else None
+def newest():
+    return [(version, python) for version, python in PYTHONS.items() if python][-1]
 
 
 def lines_of(path):
@@ -47,7 +44,7 @@ def lines_of(path):
         return []
 
 
-Sample = collections.namedtuple("Sample", "type tid time_ns ip is_swept frames end")
+Sample = collections.namedtuple("Sample", "type tid time_ns ip is_swept frames empty end")
 
 
 def read_samples(path):
@@ -59,10 +56,12 @@ def read_samples(path):
         named = dict(field.split("=") for field in fields[1:6])
         words = [field.split(":") for field in fields[6:]]
         frames = [(int(code, 16), int(position), int(cookie, 16), entry == "1")
-                  for code, position, cookie, entry in (word for word in words if word[0] not in ("end", "0", "0x0"))]
+                  for code, position, cookie, entry in (word for word in words if word[0] != "end")]
+        runs = [frame for frame in frames if not frame[0]]  # of a loop that has no frame, as yet or any more
+        frames = [frame for frame in frames if frame[0]]
         end = next((int(word[1]) for word in words if word[0] == "end"), 0)
         samples.append(Sample(int(named["type"]), int(named["tid"]), int(named["time"]), int(named["ip"], 16),
-                              named["swept"] == "1", frames, end))
+                              named["swept"] == "1", frames, len(runs), end))
     return samples
 
 
@@ -117,8 +116,8 @@ def difference(sample, stop):
     """None: there is none."""
     want = [(code, NONE if position is None else position, entry) for code, position, entry, _ in stop["frames"]]
     got = [(code, position, entry) for code, position, _, entry in sample.frames]
-    if len(want) > FRAMES_MAX:
-        want = want[:FRAMES_MAX]
+    if len(want) > FRAMES_MAX - sample.empty:
+        want = want[:FRAMES_MAX - sample.empty]
         if sample.end != END_CUT:
             return "not said to be cut"
     elif sample.end:
@@ -130,11 +129,7 @@ def difference(sample, stop):
     return None
 
 
-def check_version(version):
-    python = interpreter(version)
-    if not python:
-        skip("CPython %s: none of pyenv's here" % version)
-        return
+def check_version(version, python):
     samples, stops = record(python, version)
     samples = since_known(samples)
     stops = [stop for stop in stops if samples and stop["time_ns"] > samples[0].time_ns]
@@ -169,9 +164,9 @@ def record_waits(pid, base):
 def waiting():
     """Off the CPU, at the switch and, of a thread that has waited since before, from outside: what gdb has of the
     threads that stand there all the time."""
-    version = next(version for version in reversed(VERSIONS) if interpreter(version))
+    version, python = newest()
     base = os.path.join(WORK, "waiting")
-    target = start([interpreter(version), WAITING], "target.log")
+    target = start([python, WAITING], "target.log")
     time.sleep(1)
     gdb, threads = run_gdb(target.pid, base, 0)
     end(gdb)
@@ -213,9 +208,9 @@ def read_printed(path):
 
 def by_the_agent():
     """The agent finds by itself where the frames are, and hands them on with each stack."""
-    version = next(version for version in reversed(VERSIONS) if interpreter(version))
+    version, python = newest()
     base = os.path.join(WORK, "agent")
-    target = start([interpreter(version), WAITING], "target.log")
+    target = start([python, WAITING], "target.log")
     time.sleep(1)
     gdb, threads = run_gdb(target.pid, base, 0)
     end(gdb)
@@ -236,15 +231,18 @@ def by_the_agent():
 
 
 def versions():
-    for version in VERSIONS:
-        check_version(version)
+    for version, python in PYTHONS.items():
+        if python:
+            check_version(version, python)
+        else:
+            skip("CPython %s: none of pyenv's here" % version)
     check(stopped_in["without_lock"], "threads without the lock among them", stopped_in)
 
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
         skip_all("needs root")
-    if not any(map(interpreter, VERSIONS)):
+    if not any(PYTHONS.values()):
         skip_all("no CPython of pyenv's here")
     os.makedirs(WORK, exist_ok=True)
     run(build, versions, waiting, by_the_agent)

@@ -2,7 +2,6 @@
 """Stacks of Python programs as the agent sends them, against the chains of calls that the program says it has: function,
 file and line of each frame, native frames around them in their true order, the interpreter's own ones marked."""
 import collections
-import glob
 import json
 import os
 import re
@@ -11,21 +10,14 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import otlp  # pylint: disable=wrong-import-position
-from harness import BUILD, WORK, check, end, need_bpf, note, run, skip, start  # pylint: disable=wrong-import-position
+from harness import BUILD, WORK, check, end, need_bpf, note, pythons, run, skip, start  # pylint: disable=wrong-import-position
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_names.py")
-VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.8 3.10 3.12 3.13").split()
+PYTHONS = pythons("debian 3.6 3.8 3.10 3.12 3.13")
 SECONDS = int(os.environ.get("PYTHON_SECONDS", "6"))
 RATE = "197"
 
 Frame = collections.namedtuple("Frame", "function file line module is_runtime")
-
-
-def interpreter(version):
-    if version == "debian":
-        return "/usr/bin/python3"
-    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python%s" % (version, version))))
-    return found[-1] if found else None
 
 
 def lines_by_function():
@@ -136,8 +128,7 @@ def judge(version, chains, stacks, lines):
 
 def test_versions():
     lines = lines_by_function()
-    for version in VERSIONS:
-        python = interpreter(version)
+    for version, python in PYTHONS.items():
         if not python:
             skip("there is no CPython %s" % version)
             continue

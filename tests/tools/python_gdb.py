@@ -6,6 +6,7 @@ SIGSTOP the frames of the thread that got it, all by the types that its own comp
         PYTHON_PID      process to attach to
         PYTHON_OUT      file of lines
         PYTHON_STOPS    how many stops; then the process is killed. 0: it goes on at once, without gdb
+        PYTHON_DEBUG    folder of debug information that is in files of its own; may be left out
 
 The first line is {"ready": true, "place": {member of struct runtime_place: number}, "threads": {tid: frames}}, the
 last only without stops; then {"time_ns" (after the stop),
@@ -14,6 +15,8 @@ last only without stops; then {"time_ns" (after the stop),
 """
 import json
 import os
+import re
+import subprocess
 import time
 
 import gdb
@@ -31,6 +34,7 @@ handle all nostop noprint pass
 handle SIGSTOP stop print nopass
 """
 NONE = 0xffff
+TAGS = 7  # of a _PyStackRef, 3.14
 INSTR_IS_POINTER, INSTR_IS_UNITS, ENTRY_IS_SHIM = 1, 2, 4
 
 
@@ -49,6 +53,21 @@ def evaluate(text):
 
 def thread_pointer():
     return int(evaluate("$fs_base"))
+
+
+def thread_local(name):
+    """From the thread pointer on. Where gdb has no libthread_db for that C library: of the program itself, whose block
+    lies below the thread pointer."""
+    try:
+        return int(evaluate("&" + name)) - thread_pointer()
+    except gdb.error:
+        found = re.search(r"offset (0x[0-9a-f]+) in the thread-local storage", gdb.execute("info address " + name,
+                                                                                           to_string=True))
+    program = subprocess.run(["readelf", "-lW", "/proc/%s/exe" % os.environ["PYTHON_PID"]], capture_output=True,
+                             text=True, check=True).stdout
+    segment = next(line.split() for line in program.splitlines() if line.split()[:1] == ["TLS"])
+    size, align = int(segment[5], 16), int(segment[-1], 16)
+    return int(found.group(1), 16) - (size + align - 1) // align * align
 
 
 class Interpreter:
@@ -71,6 +90,8 @@ class Interpreter:
 
     @staticmethod
     def read_version():
+        if gdb.lookup_global_symbol("Py_Version"):
+            return int(evaluate("Py_Version")) >> 16 & 0xff
         text = open("/proc/%s/maps" % os.environ["PYTHON_PID"]).read()
         return int(text.split("libpython3.")[1].split(".")[0].rstrip("m"))
 
@@ -94,12 +115,16 @@ class Interpreter:
         else:
             layout["flags"] = INSTR_IS_POINTER | (0 if "is_entry" in self.frame_names else ENTRY_IS_SHIM)
             layout["frame_entry"] = offset(frame, self.member("is_entry", "owner"))
-            layout["entry_value"] = 1 if "is_entry" in self.frame_names else int(evaluate("FRAME_OWNED_BY_CSTACK"))
+            layout["entry_value"] = 1 if "is_entry" in self.frame_names else self.shim_owner()
             layout["code_bytes"] = offset(code, "co_code_adaptive")
         for name, member in (("argcount", "co_argcount"), ("kwonly", "co_kwonlyargcount"), ("flags", "co_flags"),
                              ("firstline", "co_firstlineno")):
             layout["code_" + name] = offset(code, member)
         return layout
+
+    def shim_owner(self):
+        """The least owner of frames that are no function's."""
+        return int(evaluate("FRAME_OWNED_BY_INTERPRETER" if self.version >= 14 else "FRAME_OWNED_BY_CSTACK"))
 
     def key(self):
         if self.version == 6:
@@ -116,11 +141,14 @@ class Interpreter:
         return int(gil["tstate_current"].address) if "tstate_current" in fields(gil.type) else 0
 
     def place(self):
-        place = {"thread_id_minus_tp": 0, "current_at": self.current(), "thread_in": -1, "other_in": -1, "other_at": 0,
-                 "thread_at": GLIBC_SPECIFIC + 16 * self.key() + 8}
+        place = {"thread_id_minus_tp": 0, "current_at": self.current(), "thread_in": -1, "other_in": -1, "other_at": 0}
+        if self.version < 15:
+            place["thread_at"] = GLIBC_SPECIFIC + 16 * self.key() + 8
+        else:
+            place["thread_at"] = thread_local("_Py_tss_gilstate")
         if not place["current_at"]:
             place["other_at"] = place["thread_at"]
-            place["thread_at"] = int(evaluate("&_Py_tss_tstate")) - thread_pointer()
+            place["thread_at"] = thread_local("_Py_tss_tstate")
         place.update(("layout." + name, value) for name, value in self.layout().items())
         return place
 
@@ -140,6 +168,12 @@ class Interpreter:
         length = int(text.cast(ascii_type.pointer())["length"])
         return bytes(gdb.selected_inferior().read_memory(start, length)).decode("latin1")
 
+    def code(self, frame):
+        code = frame[self.member("f_code", "f_executable")]
+        if code.type.strip_typedefs().code == gdb.TYPE_CODE_UNION:
+            code = gdb.Value(int(code["bits"]) & ~TAGS)
+        return code.cast(self.code_type.pointer())
+
     def position(self, frame, code):
         if self.is_old:
             at = int(frame["f_lasti"]) * (2 if self.version == 10 else 1)
@@ -152,13 +186,13 @@ class Interpreter:
         frame = state["cframe"]["current_frame"] if self.has_cframe else state["frame" if self.is_old
                                                                              else "current_frame"]
         found = []
-        shim = None if self.is_old or "is_entry" in self.frame_names else int(evaluate("FRAME_OWNED_BY_CSTACK"))
+        shim = None if self.is_old or "is_entry" in self.frame_names else self.shim_owner()
         while int(frame) and len(found) < FRAMES_MAX:
-            if shim is not None and int(frame["owner"]) == shim:
+            if shim is not None and int(frame["owner"]) >= shim:
                 if found:
                     found[-1][2] = True
             else:
-                code = frame[self.member("f_code", "f_executable")].cast(self.code_type.pointer())
+                code = self.code(frame)
                 is_entry = True if self.is_old else shim is None and bool(int(frame["is_entry"]))
                 found.append([int(code), self.position(frame, code), is_entry, self.name(code)])
             frame = frame[self.member("f_back", "previous")]
@@ -198,6 +232,8 @@ class Recorder:
     def run(self):
         for line in SETTINGS.strip().splitlines():
             gdb.execute(line, to_string=True)
+        if os.environ.get("PYTHON_DEBUG"):
+            gdb.execute("set debug-file-directory " + os.environ["PYTHON_DEBUG"])
         gdb.execute("attach %s" % os.environ["PYTHON_PID"], to_string=True)
         interpreter = Interpreter()
         left = int(os.environ["PYTHON_STOPS"])

@@ -170,7 +170,7 @@ static void test_installed(void)
 	globfree(&found);
 }
 
-/* 3.14's, after its header; made up but for the shape. */
+/* 3.14's of a free-threaded build, after its header; made up but for the shape. */
 static void write_3_14(uint64_t *words)
 {
 	static const uint64_t of[] = {
@@ -206,13 +206,64 @@ static void test_3_14(void)
 	CHECK(layout.flags & PYTHON_CODE_IS_COPIED);
 }
 
+/* As Debian's 3.14.10 and 3.15.2 have it in their files. */
+static const uint64_t words_3_14[] = {
+	0, 0x030e0af0, 0, 316616, 784, 808, 225864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16,
+	7784, 0, 7800, 7792, 7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64,
+	0, 216, 112, 120, 128, 136, 68, 52, 96, 104, 208, 0, 16, 8, 416, 24, 88, 168, 40, 32, 16, 40,
+	24, 16, 200, 24, 40, 32, 48, 32, 40, 24, 16, 32, 16, 24, 40, 16, 32, 64, 32, 16, 40,
+};
+static const uint64_t words_3_15[] = {
+	0, 0x030f02f0, 0, 346568, 912, 936, 226240, 7272, 7264, 7336, 7352, 7400, 7592, 7576, 7584, 16,
+	7736, 0, 7752, 7744, 7944, 0, 888, 0, 8, 16, 72, 80, 88, 96, 176, 184, 256, 32, 36, 40, 136,
+	288, 0, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68, 52, 96, 104, 208, 0, 16, 8,
+	424, 24, 88, 168, 32, 288, 944, 888, 40, 32, 16, 40, 24, 16, 200, 24, 40, 32, 48, 32, 40, 24,
+	16, 32, 16, 24, 40, 16, 32, 64, 32, 16, 40,
+};
+
+static void test_described(void)
+{
+	static const struct {
+		const uint64_t *words;
+		size_t bytes;
+		uint32_t interpreters, threads, thread_id;
+	} rows[] = {
+		{ words_3_14, sizeof words_3_14, 808, 7344, 152 },
+		{ words_3_15, sizeof words_3_15, 936, 7336, 176 },
+	};
+	uint64_t words[PYTHON_DEBUG_OFFSETS_BYTES / 8];
+	struct python_layout layout;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		memset(words, 0, sizeof words);
+		memcpy(words, rows[i].words, rows[i].bytes);
+		memcpy(words, "xdebugpy", 8);
+		if (!CHECK(python_layout_decode(words, sizeof words, &layout)))
+			continue;
+		CHECK_NUMBER(layout.runtime_interpreters_head, rows[i].interpreters);
+		CHECK_NUMBER(layout.interp_threads_head, rows[i].threads);
+		CHECK_NUMBER(layout.tstate_frame, 72);
+		CHECK_NUMBER(layout.tstate_thread_id, rows[i].thread_id);
+		CHECK_NUMBER(layout.tstate_native_thread_id, rows[i].thread_id + 8);
+		CHECK_NUMBER(layout.frame_previous, 8);
+		CHECK_NUMBER(layout.frame_instr, 56);
+		CHECK_NUMBER(layout.frame_entry, 74);
+		CHECK_NUMBER(layout.code_firstline, 68);
+		CHECK_NUMBER(layout.code_bytes, 208);
+		CHECK_NUMBER(layout.tuple_items, 32);
+		CHECK_NUMBER(layout.unicode_ascii_data, 40);
+		CHECK_NUMBER(layout.unicode_kind_bit, 2);
+		CHECK(!(layout.flags & PYTHON_CODE_IS_COPIED));
+	}
+}
+
 static void test_refused(void)
 {
 	static const struct {
 		int word;
 		uint64_t value;
 	} wrong[] = {
-		{0, 0}, {1, 0x030c00f0}, {1, 0x030f00f0}, {1, 0x030e00a1}, {1, 1ULL << 40}, {5, 1 << 30},
+		{0, 0}, {1, 0x030c00f0}, {1, 0x031000f0}, {1, 0x030f00c1}, {1, 0x030e00a1}, {1, 1ULL << 40}, {5, 1 << 30},
 		{9, 1 << 30}, {22, 1 << 20}, {26, 800}, {34, UINT64_MAX}, {45, 3}, {44, 80}, {80, 5000},
 	};
 	uint64_t words[PYTHON_DEBUG_OFFSETS_BYTES / 8] = {0};
@@ -235,6 +286,7 @@ int main(void)
 {
 	test_installed();
 	test_3_14();
+	test_described();
 	test_refused();
 	return checks_done();
 }
