@@ -247,7 +247,7 @@ static bool open_stacks(struct agent *agent, struct error *err)
 		return false;
 	samples.requests = agent->requests;
 	samples.jit = stacks.jit = agent->jit;
-	samples.runtimes = agent->runtimes;
+	samples.runtimes = stacks.runtimes = agent->runtimes;
 	samples.print = agent->print;
 	if (agent_wants(agent->options) & (KERNEL_WANTS_OFF_CPU | KERNEL_WANTS_ALLOCS)) {
 		samples.hold = hold;

@@ -229,7 +229,11 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "refused", "runtimes.refused", {OF(runtimes.refused)}},
 	{LINE_runtimes, "frames", "runtimes.frames", {OF(names.frames)}},
 	{LINE_runtimes, "nameless", "runtimes.nameless", {OF(names.nameless)}},
-	{LINE_runtimes, "no_list", "runtimes.no_list", {OF(names.merged[MERGE_no_list])}},
+	{LINE_runtimes, "no_list", "runtimes.no_list",
+	 {OF(names.merged[MERGE_no_list]), OF(names.merged[MERGE_early]),
+	  OF(names.merged[MERGE_unknown]), OF(names.merged[MERGE_no_place])}},
+	{LINE_runtimes, "early", "runtimes.early", {OF(names.merged[MERGE_early])}},
+	{LINE_runtimes, "unsure", "runtimes.unsure", {OF(names.merged[MERGE_unsure])}},
 	{LINE_runtimes, "differ", "runtimes.differ", {OF(names.merged[MERGE_differ])}},
 	{LINE_runtimes, "names_cut", "runtimes.names_cut",
 	 {OF(names.codes.names_cut), OF(names.codes.lines_cut)}},
@@ -354,6 +358,7 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 	now->is_there[LINE_jit] = now->jit.maps || now->jit.dumps || now->jit.foreign;
 	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes] ||
 				      now->runtimes.located || now->runtimes.unknown ||
+				      now->names.merged[MERGE_unsure] ||
 				      now->runtimes.not_located || now->runtimes.contradicted;
 	now->is_there[LINE_strangers] = strangers->hung || strangers->refused || strangers->died ||
 					strangers->maps_cut;

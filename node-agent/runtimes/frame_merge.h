@@ -38,6 +38,11 @@ enum native_role {
 	X(none, "") /* there is no list, and no loop that would need one */  \
 	X(joined, "")                                                        \
 	X(no_list, "the interpreter's frames were not read")                 \
+	/* no_list, once it is known why: runtimes.h */                      \
+	X(early, "the interpreter was found only after this sample")         \
+	X(unknown, "the interpreter's version or build is not known")        \
+	X(no_place, "where the interpreter has its frames was not found")    \
+	X(unsure, "it was not known yet whether its program is interpreted") \
 	X(list_cut, "the interpreter has more frames than are read")         \
 	X(list_unread, "not all of the interpreter's frames were in memory") \
 	X(list_wrong, "the interpreter's list of frames makes no sense")     \

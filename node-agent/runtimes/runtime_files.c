@@ -28,6 +28,7 @@ struct runtime_files {
 	struct hash_table index;
 	struct file_name *names;
 	uint32_t count;
+	uint32_t answered;
 };
 
 static bool ask(void *context, const struct executable *executable)
@@ -39,6 +40,7 @@ static void take(void *context, uint32_t executable, const struct runtime_symbol
 {
 	struct runtime_files *files = context;
 
+	files->answered++;
 	file_answers_put(files->answers, executable, symbols && symbols->language ? symbols : NULL,
 			 sizeof *symbols);
 }
@@ -73,6 +75,11 @@ void runtime_files_free(struct runtime_files *files)
 	hash_table_release(&files->index);
 	free(files->names);
 	free(files);
+}
+
+uint32_t runtime_files_answers(const struct runtime_files *files)
+{
+	return files->answered;
 }
 
 /* --- files as mappings name them --- */

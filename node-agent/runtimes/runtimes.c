@@ -48,6 +48,7 @@ struct followed {
 	uint32_t failures;       /* but for what has not started yet */
 	uint32_t version;
 	enum python_found found; /* the last time */
+	uint64_t placed_ns;      /* since when there is a place; 0: never */
 	bool is_placed, has_identity, has_others, is_declared;
 	struct runtime_place place;
 	struct python_layout layout;
@@ -79,8 +80,11 @@ static void write_place(struct runtimes *runtimes, struct followed *followed)
 	followed->has_identity = process->is_identified;
 	place->start_time_ns = process->is_identified ? process->key.start_time_ns : 0;
 	place->exec_id = process->is_identified ? process->key.exec_id : 0;
-	if (runtime_places_put(&runtimes->places, process->key.tgid, place, &err))
+	if (runtime_places_put(&runtimes->places, process->key.tgid, place, &err)) {
+		if (!followed->placed_ns)
+			followed->placed_ns = monotonic_ns();
 		return;
+	}
 	if (!runtimes->counters.refused++)
 		log_warn("an interpreter's frames are not read", "pid=%u why=\"%s\"",
 			 process->key.tgid, err.message);
@@ -501,6 +505,49 @@ bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *
 		return false;
 	*layout = followed->layout;
 	return true;
+}
+
+bool runtimes_is_new(const struct runtimes *runtimes, const struct process_key *key)
+{
+	const struct process *process = processes_find(runtimes->processes, key);
+	const struct followed *followed = followed_of(runtimes, process);
+
+	return followed ? !followed->is_placed
+			: process && process->states[runtimes->room] != &nothing;
+}
+
+bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *key,
+			const struct located_frame *frames, size_t count)
+{
+	const struct runtime_symbols *symbols;
+
+	if (!runtimes_is_new(runtimes, key))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].place == PLACE_ASKED ||
+		    (frames[i].place == PLACE_FILE &&
+		     !runtime_files_find(runtimes->files, frames[i].executable->index, &symbols)))
+			return true;
+	return false;
+}
+
+uint32_t runtimes_progress(const struct runtimes *runtimes)
+{
+	return runtime_files_answers(runtimes->files) + process_table_files(runtimes->from.table);
+}
+
+/* Of one that has ended there is a time, and no place. */
+enum frame_merge_result runtimes_why(const struct runtimes *runtimes, const struct process_key *key,
+				     uint64_t time_ns)
+{
+	const struct followed *followed = followed_of(runtimes,
+						      processes_find(runtimes->processes, key));
+
+	if (followed && (followed->placed_ns || followed->is_placed))
+		return time_ns < followed->placed_ns ? MERGE_early : MERGE_no_list;
+	if (!followed || !followed->is_declared)
+		return MERGE_early;
+	return followed->found == PYTHON_UNKNOWN ? MERGE_unknown : MERGE_no_place;
 }
 
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "node-agent/kernel/mapping_event.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/runtimes/frame_merge.h"
 #include "node-agent/runtimes/python_layout.h"
 #include "node-agent/stacks/code_pages.h"
 
@@ -52,6 +53,19 @@ bool runtimes_place(struct runtimes *runtimes, const struct process_key *process
 /* Whether an executable is an interpreter, and its ELF address in the interpreter's loop. */
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable);
 bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address);
+
+/* Whether it is not known yet if the process has an interpreter; whether it is of these frames of
+ * its, whose files are asked about then. */
+bool runtimes_is_new(const struct runtimes *runtimes, const struct process_key *process);
+bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *process,
+			const struct located_frame *frames, size_t count);
+/* Another number when an answer to that may have changed. */
+uint32_t runtimes_progress(const struct runtimes *runtimes);
+
+/* Why the process' sample of that time, in an interpreter's loop, has no list: MERGE_early, unknown,
+ * no_place, or no_list where its thread is none of the interpreter's that is read. */
+enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
+				     const struct process_key *process, uint64_t time_ns);
 
 struct runtimes_counters {
 	uint64_t looks;   /* at processes */

@@ -7,26 +7,32 @@
 /* As many as this wait no second. */
 enum { MANY = 64 };
 
-static bool waits_for_names(struct late_names *names, const struct sample_event *sample)
-{
-	const struct process_key key = process_key_of(sample);
-	size_t count = process_table_locate(names->table, &key, sample->time_ns,
-					    sample_user_frames(sample), sample->user_count, true,
-					    names->located);
-
-	for (size_t i = 0; i < count; i++)
-		if (names->located[i].place == PLACE_ANONYMOUS &&
-		    jit_files_is_coming(names->jit, &key, sample->time_ns,
-					names->waiting.count >= MANY))
-			return true;
-	return false;
-}
-
 /* Nobody gets through code of no file but by guessing. */
 static bool may_be_in_such_code(const struct sample_event *sample)
 {
 	return sample->flags & (SAMPLE_FRAME_GUESSED | SAMPLE_END_GUESSED) ||
 	       sample->result != WALK_complete;
+}
+
+static bool waits_for_names(struct late_names *names, const struct sample_event *sample)
+{
+	const struct process_key key = process_key_of(sample);
+	const bool may_be_made = names->jit && may_be_in_such_code(sample);
+	const bool may_be_run = names->runtimes && !sample->runtime_count &&
+				runtimes_is_new(names->runtimes, &key);
+	size_t count;
+
+	if (!may_be_made && !may_be_run)
+		return false;
+	count = process_table_locate(names->table, &key, sample->time_ns,
+				     sample_user_frames(sample), sample->user_count, true,
+				     names->located);
+	for (size_t i = 0; may_be_made && i < count; i++)
+		if (names->located[i].place == PLACE_ANONYMOUS &&
+		    jit_files_is_coming(names->jit, &key, sample->time_ns,
+					names->waiting.count >= MANY))
+			return true;
+	return may_be_run && runtimes_is_unsure(names->runtimes, &key, names->located, count);
 }
 
 /* What is held back anyway is named when it is counted. */
@@ -40,9 +46,9 @@ bool late_names_hold(struct late_names *names, const struct sample_event *sample
 {
 	struct waiting_stack *waiting;
 
-	if (!names->jit || !is_counted_at_once(sample) || !sample->user_count ||
-	    !may_be_in_such_code(sample) || sample->user_count > USER_FRAMES_MAX ||
-	    sample->kernel_count > KERNEL_FRAMES_MAX || !waits_for_names(names, sample))
+	if (!is_counted_at_once(sample) || !sample->user_count ||
+	    sample->user_count > USER_FRAMES_MAX || sample->kernel_count > KERNEL_FRAMES_MAX ||
+	    !waits_for_names(names, sample))
 		return false;
 	waiting = waiting_stacks_add(&names->waiting, sample, NULL);
 	if (!waiting)
@@ -55,7 +61,8 @@ bool late_names_hold(struct late_names *names, const struct sample_event *sample
 const struct waiting_stack *late_names_next(struct late_names *names, uint64_t expired_ns,
 					    uint32_t *at)
 {
-	const uint32_t progress = names->jit ? jit_files_progress(names->jit) : 0;
+	const uint32_t progress = (names->jit ? jit_files_progress(names->jit) : 0) +
+				  (names->runtimes ? runtimes_progress(names->runtimes) : 0);
 	const bool has_changed = progress != names->progress;
 
 	for (*at = 0; *at < names->waiting.count; ++*at) {

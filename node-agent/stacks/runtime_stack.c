@@ -164,14 +164,19 @@ size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_ev
 		.list = sample_runtime_frames(sample),
 		.list_words = sample->runtime_count,
 	};
-	size_t merged;
+	const struct process_key key = process_key_of(sample);
+	size_t merged = count;
 
 	*result = MERGE_none;
 	if (count > USER_FRAMES_MAX || room < count + sample->runtime_count / 2)
 		return count;
-	if (!find_roles(stacks, located, count) && !sample->runtime_count)
-		return count;
-	*result = frame_merge(&stack, stacks->merged, &merged);
+	if (find_roles(stacks, located, count) || sample->runtime_count)
+		*result = frame_merge(&stack, stacks->merged, &merged);
+	if (*result == MERGE_no_list)
+		*result = runtimes_why(stacks->runtimes, &key, sample->time_ns);
+	else if (!sample->runtime_count &&
+		 runtimes_is_unsure(stacks->runtimes, &key, located, count))
+		*result = MERGE_unsure;
 	stacks->counters.merged[*result]++;
 	if (merged == count) /* the native ones alone */
 		return count;

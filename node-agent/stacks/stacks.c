@@ -61,7 +61,8 @@ struct stacks *stacks_new(const struct stacks_sources *from, struct error *err)
 	}
 	stacks->from = *from;
 	stacks->told_fd = -1;
-	stacks->names = (struct late_names){.table = from->table, .jit = from->jit};
+	stacks->names = (struct late_names){
+		.table = from->table, .jit = from->jit, .runtimes = from->runtimes};
 	set_time(stacks);
 	if (processes < 0)
 		return stacks;

@@ -13,9 +13,13 @@ import signal
 import statistics
 import struct
 import subprocess
+import sys
 import time
 
-from harness import BUILD, PROGRAMS, WORK, build_programs, check, end, need_bpf, note, run, skip, start, wait_for
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import otlp  # pylint: disable=wrong-import-position
+from harness import (  # pylint: disable=wrong-import-position
+    BUILD, PROGRAMS, WORK, build_programs, check, end, need_bpf, note, program_copy, run, skip, start, wait_for)
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
 PYENV = os.path.expanduser("~/.pyenv/versions")
@@ -328,10 +332,52 @@ def hostile():
     check("Python's frames are not read" in open(log).read(), "and said")
 
 
+# --- what has no list ---
+
+EARLY = "the interpreter was found only after this sample"
+
+
+def other_version(name):
+    """A program that says to be a CPython of a version that there is none of, as a file of its own."""
+    path = program_copy("looks_like_python", name)
+    data = bytearray(open(path, "rb").read())
+    version = data.index(struct.pack("<Q", 0x030b02f0))
+    data[version:version + 8] = struct.pack("<Q", 0x035a00f0)
+    build_id = data.index(struct.pack("<III", 4, 20, 3) + b"GNU\0") + 16
+    data[build_id:build_id + 20] = bytes(20)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def declared():
+    """No sample of an interpreter's is without its frames or a reason, from the agent's first one on."""
+    processes = [ready([program_copy("looks_like_python", "py_nowhere"), "nowhere"]),
+                 ready([other_version("py_other"), "circle"]), ready(["/usr/bin/python3", "-c", BUSY])]
+    started, _, _ = agent("--frequency", "197", "--pid", ",".join(str(process.pid) for process in processes))
+    time.sleep(4)
+    end(started)
+    why = collections.defaultdict(collections.Counter)
+    reader = otlp.Reader(otlp.read(BUILD, os.path.join(WORK, "out.pb")))
+    for sample in reader.samples():
+        has_language = any(frame.kind == "cpython" for frame in sample.frames)
+        why[sample.process]["joined" if has_language else sample.incomplete] += sample.count
+    note(str({process: dict(counts) for process, counts in why.items()}))
+    check(len(why) == 3, "three programs are sampled", dict(why))
+    check(not sum(counts[""] for counts in why.values()), "no sample is without a reason", dict(why))
+    for process, reason in (("py_nowhere", "where the interpreter has its frames was not found"),
+                            ("py_other", "the interpreter's version or build is not known")):
+        counts = why[process]
+        check(counts[reason] > counts[EARLY] and not counts["joined"], "%s says why" % process, dict(counts))
+    told = sum(counts[reason] for counts in why.values() for reason in counts if "the interpreter" in reason)
+    counted = {name: value for name, value in reader.counters().items() if name.startswith("farflame.runtimes.")}
+    check(counted.get("farflame.runtimes.no_list") == told, "so many are counted", (told, counted))
+
+
 def build():
     build_programs("embeds_python", "looks_like_python")
 
 
 if __name__ == "__main__":
     need_bpf()
-    run(build, versions, embedded, attached, several, forked, c_libraries, soon, others, hostile)
+    run(build, versions, embedded, attached, several, forked, c_libraries, declared, soon, others, hostile)

@@ -86,6 +86,48 @@ static struct runtimes_counters counters(void)
 	return now;
 }
 
+/* Its file is asked about with its first sample, which would be of such frames. */
+static void test_first_sample(void)
+{
+	pid_t pid = start("/usr/bin/python3", "-c", "while True: pass");
+	const struct process_key key = key_of(pid, 1);
+	const int64_t end = monotonic_ms() + PATIENCE_MS;
+	uint64_t address = 0;
+	struct runtime_place place;
+	struct located_frame frame = {.place = PLACE_ASKED};
+	struct process_mapping mappings[256];
+	uint32_t generation, progress = runtimes_progress(runtimes);
+	size_t count;
+
+	while (process_cpu_ns(key.tgid) < 100000000 && monotonic_ms() < end)
+		run_once(); /* what it has mapped is read once */
+	processes_for_sample(process_table_processes(table), &key, monotonic_ns());
+	CHECK(runtimes_is_new(runtimes, &key) && runtimes_is_unsure(runtimes, &key, &frame, 1));
+	while (frame.place == PLACE_ASKED && monotonic_ms() < end) {
+		count = process_table_mappings(table, &key, monotonic_ns(), mappings, 256,
+					       &generation);
+		for (size_t i = 0; i < count && !address; i++)
+			address = mappings[i].executable < EXECUTABLE_ANONYMOUS &&
+						  mappings[i].executable
+					  ? mappings[i].start
+					  : 0;
+		process_table_locate(table, &key, monotonic_ns(), &address, 1, true, &frame);
+		run_once();
+	}
+	CHECK_NUMBER(frame.place, PLACE_FILE);
+	while (runtimes_is_unsure(runtimes, &key, &frame, 1) && monotonic_ms() < end)
+		run_once();
+	CHECK(!runtimes_is_unsure(runtimes, &key, &frame, 1) && runtimes_is_new(runtimes, &key));
+	CHECK(runtimes_progress(runtimes) != progress);
+	CHECK_NUMBER(runtimes_why(runtimes, &key, monotonic_ns()), MERGE_early);
+	if (CHECK(is_located(&key, &place))) {
+		CHECK(!runtimes_is_new(runtimes, &key));
+		CHECK_NUMBER(runtimes_why(runtimes, &key, monotonic_ns()), MERGE_no_list);
+	}
+	processes_exit(process_table_processes(table), key.tgid, monotonic_ns());
+	stop(pid);
+}
+
 static void test_life(void)
 {
 	struct processes *processes = process_table_processes(table);
@@ -180,6 +222,7 @@ int main(int argc, char **argv)
 	from.pages = pages = code_pages_new(table, &options, &err);
 	runtimes = runtimes_new(&from, &err);
 	if (CHECK(table && pages && runtimes)) {
+		test_first_sample();
 		test_life();
 		test_other();
 	}

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bpf/thread_context.h"
+#include "node-agent/runtimes/runtimes.h"
 #include "node-agent/stacks/stacks.h"
 #include "node-agent/stacks/waiting_stacks.h"
 #include "node-agent/unwind/stack_finish.h"
@@ -168,6 +169,29 @@ void jit_files_run(struct jit_files *files, int64_t now_ms)
 	(void)files, (void)now_ms;
 }
 
+/* --- interpreters: whether the process has one is known from that time on --- */
+
+static bool is_known_interpreter;
+
+bool runtimes_is_new(const struct runtimes *runtimes, const struct process_key *process)
+{
+	(void)runtimes, (void)process;
+	return !is_known_interpreter;
+}
+
+bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *process,
+			const struct located_frame *frames, size_t count)
+{
+	(void)runtimes, (void)process;
+	return !is_known_interpreter && count && frames[0].place == PLACE_FILE;
+}
+
+uint32_t runtimes_progress(const struct runtimes *runtimes)
+{
+	(void)runtimes;
+	return is_known_interpreter;
+}
+
 /* --- where samples go --- */
 
 static struct {
@@ -262,9 +286,10 @@ static struct stack_copy_event *copy_of(uint64_t needed, uint32_t stack_bytes)
 
 static struct stacks *new_stacks(void)
 {
-	static int jit; /* something that is there */
+	static int something; /* that is there */
 	static const struct stacks_sources from = {.max_frames = 100,
-						   .jit = (struct jit_files *)&jit};
+						   .jit = (struct jit_files *)&something,
+						   .runtimes = (struct runtimes *)&something};
 
 	memset(states, 0, sizeof states);
 	memset(is_asked, 0, sizeof is_asked);
@@ -272,6 +297,7 @@ static struct stacks *new_stacks(void)
 	asks = 0;
 	answers = 0;
 	told_until_ns = 0;
+	is_known_interpreter = true;
 	return stacks_new(&from, NULL);
 }
 
@@ -429,6 +455,40 @@ static void test_names(void)
 	stacks_free(stacks);
 }
 
+/* Until it is known whether its file is an interpreter; what has a list, or is counted later anyway,
+ * does not wait. */
+static void test_new_interpreter(void)
+{
+	struct stacks *stacks = new_stacks();
+	struct sample_event *sample;
+
+	is_known_interpreter = false;
+	stacks_add(stacks, sample_of(WALK_complete, 0), NULL);
+	states[1] = UNWIND_PAGE_LOADED;
+	stacks_add(stacks, sample_of(WALK_not_loaded, 0), copy_of(1 << 1, 4096));
+	CHECK_NUMBER(counters_of(stacks).waiting, 2);
+	sample = sample_of(WALK_complete, 0);
+	sample->runtime_count = 1;
+	sample->size += sizeof sample->frames[0];
+	stacks_add(stacks, sample, NULL);
+	sample = sample_of(WALK_complete, 0);
+	sample->type = EVENT_SAMPLE_SWITCH;
+	stacks_add(stacks, sample, NULL);
+	CHECK_NUMBER(handed.as_it_was, 2);
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 2);
+	is_known_interpreter = true;
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 3);
+	CHECK_NUMBER(handed.finished, 1);
+	CHECK_NUMBER(counters_of(stacks).waiting, 0);
+	is_known_interpreter = false; /* for two seconds at most */
+	stacks_add(stacks, sample_of(WALK_complete, 2100), NULL);
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 4);
+	stacks_free(stacks);
+}
+
 static void test_too_late(void)
 {
 	struct stacks *stacks = new_stacks();
@@ -554,6 +614,7 @@ int main(void)
 	test_nothing_to_wait_for();
 	test_waiting();
 	test_names();
+	test_new_interpreter();
 	test_interpreter();
 	test_too_late();
 	test_no_room();
