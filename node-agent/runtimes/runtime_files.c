@@ -28,7 +28,7 @@ struct runtime_files {
 	struct hash_table index;
 	struct file_name *names;
 	uint32_t count;
-	uint32_t answered;
+	uint32_t answered, found;
 };
 
 static bool ask(void *context, const struct executable *executable)
@@ -41,6 +41,7 @@ static void take(void *context, uint32_t executable, const struct runtime_symbol
 	struct runtime_files *files = context;
 
 	files->answered++;
+	files->found += symbols && symbols->language;
 	file_answers_put(files->answers, executable, symbols && symbols->language ? symbols : NULL,
 			 sizeof *symbols);
 }
@@ -80,6 +81,11 @@ void runtime_files_free(struct runtime_files *files)
 uint32_t runtime_files_answers(const struct runtime_files *files)
 {
 	return files->answered;
+}
+
+uint32_t runtime_files_known(const struct runtime_files *files)
+{
+	return files->found;
 }
 
 /* --- files as mappings name them --- */

@@ -26,8 +26,9 @@ void runtime_files_free(struct runtime_files *files);
 bool runtime_files_find(struct runtime_files *files, uint32_t executable,
 			const struct runtime_symbols **symbols);
 
-/* So many answers have come. */
+/* So many answers have come; so many of them were interpreters. */
 uint32_t runtime_files_answers(const struct runtime_files *files);
+uint32_t runtime_files_known(const struct runtime_files *files);
 
 /* Whether that mapping's file may be one: it is, or nothing is known of it. */
 bool runtime_files_may_be(struct runtime_files *files, const struct mapping_event *mapping);

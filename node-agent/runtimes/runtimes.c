@@ -12,6 +12,7 @@
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
 #include "node-agent/processes/processes.h"
+#include "node-agent/runtimes/known_places.h"
 #include "node-agent/runtimes/python_threads.h"
 #include "node-agent/runtimes/runtime_files.h"
 
@@ -28,7 +29,7 @@ enum {
 	 * program wants it. Twice as long each time, up to … */
 	AGAIN_MS = 2,
 	AGAIN_DOUBLINGS = 15,  /* … 65 s */
-	FILES_TRIES = 10,      /* 2 s: then what was not to be had so far is not waited for */
+	FILES_TRIES = 10,      /* 4 s: then it is let be until another interpreter is known */
 	CHECK_AGAIN_MS = 1000, /* of a place: by then it has more threads, or they have ended */
 	/* Its first thread may be just being made: then it is what it looks like no longer. */
 	FAILURES_MAX = 4,
@@ -49,7 +50,10 @@ struct followed {
 	uint32_t version;
 	enum python_found found; /* the last time */
 	uint64_t placed_ns;      /* since when there is a place; 0: never */
-	bool is_placed, has_identity, has_others, is_declared;
+	bool is_placed, is_expected; /* found; not yet, and where another process had it */
+	bool has_identity, has_others, is_declared;
+	bool is_unsure, is_let_be; /* not all of its files were known the last time; nor for long */
+	bool is_hinted;            /* it is due since some are known by now */
 	struct runtime_place place;
 	struct python_layout layout;
 };
@@ -65,7 +69,9 @@ struct runtimes {
 	int64_t now_ms, due_ms; /* the earliest; INT64_MAX: none */
 	int64_t rest_until_ms;
 	uint32_t reads; /* of the last look */
+	uint32_t progress, files_known; /* runtimes_progress(), interpreters, when asked last */
 	struct runtime_places places;
+	struct known_places known;
 };
 
 /* --- the kernel's table --- */
@@ -92,12 +98,12 @@ static void write_place(struct runtimes *runtimes, struct followed *followed)
 
 static void remove_place(struct runtimes *runtimes, struct followed *followed)
 {
-	if (!followed->is_placed)
+	if (!followed->is_placed && !followed->is_expected)
 		return;
 	runtime_places_remove(&runtimes->places, followed->process->key.tgid,
 			      followed->place.start_time_ns, followed->place.exec_id);
-	runtimes->counters.places--;
-	followed->is_placed = false;
+	runtimes->counters.places -= followed->is_placed;
+	followed->is_placed = followed->is_expected = false;
 }
 
 /* --- processes --- */
@@ -304,27 +310,55 @@ static void count_found(struct runtimes *runtimes, struct followed *followed)
 		 python_found_text(followed->found));
 }
 
+static uint64_t age_us(const struct process *process)
+{
+	const uint64_t now_ns = monotonic_ns();
+
+	return now_ns > process->born_ns ? (now_ns - process->born_ns) / 1000 : 0;
+}
+
+/* Of one that has not started, as of the one before with that file. */
+static void expect_place(struct runtimes *runtimes, struct followed *followed,
+			 const struct interpreter *interpreter)
+{
+	struct known_place known;
+
+	if (followed->is_expected || !known_places_find(&runtimes->known, interpreter->executable,
+							interpreter->base, &known))
+		return;
+	followed->is_expected = true;
+	followed->place = known.place;
+	followed->layout = known.layout;
+	followed->version = known.version;
+	write_place(runtimes, followed);
+	log_debug("Python expected", "pid=%u version=%x after_us=%" PRIu64,
+		  followed->process->key.tgid, known.version, age_us(followed->process));
+}
+
 static void take_place(struct runtimes *runtimes, struct followed *followed,
-		       const struct python_threads *threads)
+		       const struct interpreter *interpreter, const struct python_threads *threads)
 {
 	const struct runtime_place *place = &threads->place;
-	const uint64_t now_ns = monotonic_ns(), born_ns = followed->process->born_ns;
 
 	if (!followed->is_placed) {
 		runtimes->counters.located++;
 		runtimes->counters.places++;
 		followed->is_placed = true;
 	}
+	followed->is_expected = false;
 	followed->place = *place;
 	followed->layout = threads->layout;
 	write_place(runtimes, followed);
+	known_places_put(&runtimes->known,
+			 &(struct known_place){interpreter->executable, followed->version,
+					       interpreter->base, *place, threads->layout});
 	log_debug("Python located",
 		  "pid=%u version=%x threads=%u/%u current=%#" PRIx64 " thread=%" PRId64
 		  ",%d other=%" PRId64 ",%d reads=%u after_us=%" PRIu64,
 		  followed->process->key.tgid, followed->version, threads->placed, threads->states,
 		  (uint64_t)place->current_at, (int64_t)place->thread_at, place->thread_in,
 		  (int64_t)place->other_at, place->other_in, threads->reads,
-		  now_ns > born_ns ? (now_ns - born_ns) / 1000 : 0);
+		  age_us(followed->process));
 }
 
 /* The first that has threads. A place that was found stays, as long as nothing better is. */
@@ -343,13 +377,15 @@ static void find_place(struct runtimes *runtimes, struct followed *followed,
 							      interpreters[i].base, &threads);
 
 		runtimes->reads += threads.reads;
+		if (found == PYTHON_NOT_STARTED && !followed->is_placed)
+			expect_place(runtimes, followed, &interpreters[i]);
 		if (i && found == PYTHON_NOT_STARTED)
 			continue;
 		followed->found = found;
 		followed->version = threads.version;
 		if (found != PYTHON_FOUND)
 			continue;
-		take_place(runtimes, followed, &threads);
+		take_place(runtimes, followed, &interpreters[i], &threads);
 		break;
 	}
 	if (directory >= 0)
@@ -369,15 +405,20 @@ static void look(struct runtimes *runtimes, struct followed *followed)
 	uint32_t count = find_files(runtimes, followed->process, interpreters, &is_unsure);
 
 	runtimes->counters.looks++;
-	followed->tries++;
+	followed->tries += !followed->is_hinted;
+	followed->is_hinted = false;
+	followed->is_unsure = is_unsure;
+	followed->is_let_be = !count && followed->tries > FILES_TRIES;
 	followed->last_ms = runtimes->now_ms;
-	if (!count && (!is_unsure || followed->tries > FILES_TRIES)) {
+	if (!count && !is_unsure) {
 		leave(runtimes, followed, &nothing);
 		return;
 	}
 	if (count)
 		find_place(runtimes, followed, interpreters, count);
-	if (!followed->is_placed) {
+	if (followed->is_let_be) {
+		followed->due_ms = 0;
+	} else if (!followed->is_placed) {
 		wait_until(runtimes, followed,
 			   runtimes->now_ms +
 				   ((int64_t)(followed->is_declared ? DECLARED_AGAIN_MS : AGAIN_MS)
@@ -425,13 +466,30 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
 		look_soon(runtimes, process);
 		return;
 	}
-	if (followed->is_placed) {
-		if (!followed->has_identity)
-			write_place(runtimes, followed);
-	} else if (!followed->is_declared &&
-		   runtimes->now_ms > followed->last_ms + SAMPLED_AGAIN_MS) {
+	if ((followed->is_placed || followed->is_expected) && !followed->has_identity)
+		write_place(runtimes, followed);
+	if (!followed->is_placed && !followed->is_declared && !followed->is_let_be &&
+	    runtimes->now_ms > followed->last_ms + SAMPLED_AGAIN_MS)
+		wait_until(runtimes, followed, runtimes->now_ms);
+}
+
+/* Files are known that were not: of those that were let be, if an interpreter is among them. */
+static void take_hint(struct runtimes *runtimes)
+{
+	const uint32_t progress = runtimes_progress(runtimes);
+	const uint32_t known = runtime_files_known(runtimes->files);
+
+	for (uint32_t i = 0; progress != runtimes->progress && i < runtimes->count; i++) {
+		struct followed *followed = runtimes->items[i];
+
+		if (!followed->is_unsure || followed->is_placed || followed->process->ended_ns ||
+		    (followed->is_let_be && known == runtimes->files_known))
+			continue;
+		followed->is_hinted = true;
 		wait_until(runtimes, followed, runtimes->now_ms);
 	}
+	runtimes->progress = progress;
+	runtimes->files_known = known;
 }
 
 /* Returns whether others may be looked at now, too. */
@@ -450,6 +508,7 @@ void runtimes_run(struct runtimes *runtimes, int64_t now_ms)
 	uint32_t looks = 0;
 
 	runtimes->now_ms = now_ms;
+	take_hint(runtimes);
 	if (now_ms < runtimes->due_ms || now_ms < runtimes->rest_until_ms)
 		return;
 	runtimes->due_ms = INT64_MAX;
@@ -488,7 +547,7 @@ bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	if (!followed || !followed->is_placed)
+	if (!followed || !(followed->is_placed || followed->is_expected))
 		return false;
 	*place = followed->place;
 	*version = followed->version;
@@ -501,7 +560,7 @@ bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	if (!followed || !followed->is_placed)
+	if (!followed || !(followed->is_placed || followed->is_expected))
 		return false;
 	*layout = followed->layout;
 	return true;
@@ -512,7 +571,7 @@ bool runtimes_is_new(const struct runtimes *runtimes, const struct process_key *
 	const struct process *process = processes_find(runtimes->processes, key);
 	const struct followed *followed = followed_of(runtimes, process);
 
-	return followed ? !followed->is_placed
+	return followed ? !followed->is_placed && !followed->is_let_be
 			: process && process->states[runtimes->room] != &nothing;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes run an interpreter, and where the kernel side finds its threads' frames: looked
- * for when a process maps such a file, until it has started, again when it is sampled. A child of
- * fork() has its parent's places at once.
+ * for when a process maps such a file, until it has started, when answers about its files come, and
+ * when it is sampled. A child of fork() has its parent's places at once; a process with a file that
+ * another has had is expected to have that one's, until it has started.
  *
  * Of several interpreters in one process the first that has threads is taken, by its address;
  * others are counted, and their threads have no lists. */

@@ -272,7 +272,7 @@ def soon():
         end(process, how=signal.SIGKILL)
     end(started)
     told = {}
-    for pid, after in re.findall(r"Python located pid=(\d+).* after_us=(\d+)", open(log).read()):
+    for pid, after in re.findall(r"Python (?:located|expected) pid=(\d+).* after_us=(\d+)", open(log).read()):
         told.setdefault(pid, int(after) / 1000)
     took = sorted(took for took in told.values() if took < 1000)  # without what is looked at again
     note("after exec: median %.1f ms, most %.1f ms of %d; python3 -c pass takes %.1f ms" % (

@@ -62,7 +62,7 @@ static void run_once(void)
 	usleep(1000);
 }
 
-/* As samples of it come. */
+/* As samples of it come; found, and not only expected. */
 static bool is_located(const struct process_key *key, struct runtime_place *place)
 {
 	const int64_t end = monotonic_ms() + PATIENCE_MS;
@@ -72,7 +72,8 @@ static bool is_located(const struct process_key *key, struct runtime_place *plac
 		processes_for_sample(process_table_processes(table), key, monotonic_ns());
 		runtimes_sampled(runtimes, key);
 		run_once();
-		if (runtimes_place(runtimes, key, place, &version))
+		if (!runtimes_is_new(runtimes, key) &&
+		    runtimes_place(runtimes, key, place, &version))
 			return version >> 24 == 3;
 	}
 	return false;
