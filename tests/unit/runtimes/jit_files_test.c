@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "node-agent/file_parser/jit/jit_file.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/processes.h"
 #include "tests/check.h"
 
@@ -303,6 +304,27 @@ static void test_nothing_in_it(void)
 	end();
 }
 
+/* Reading what a process has mapped is dear: soon after its beginning, and then every so often, by a
+ * child that is asked for it. */
+static void test_maps(void)
+{
+	struct stranger_reader_counters before, after;
+
+	begin();
+	write_map("w", "1000 10 one\n");
+	for (int i = 0; i < 8; i++) { /* a whole number of rounds */
+		pass(1000);
+		answer_all();
+	}
+	stranger_reader_counters(&before);
+	for (int i = 0; i < 32; i++)
+		pass(1000);
+	stranger_reader_counters(&after);
+	CHECK_TEXT(name_at(0x1000), "one");
+	CHECK(after.asked > before.asked && after.asked - before.asked <= 32 * 3);
+	end();
+}
+
 int main(void)
 {
 	key = (struct process_key){.tgid = (uint32_t)getpid(), .exec_id = 1};
@@ -314,5 +336,6 @@ int main(void)
 	test_given_up();
 	test_bounds();
 	test_nothing_in_it();
+	test_maps();
 	return checks_done();
 }
