@@ -209,6 +209,8 @@ static bool open_runtimes(struct agent *agent, struct error *err)
 		.pages = agent->pages,
 		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES)};
 
+	if (agent->options->interpreters != INTERPRETERS_ON)
+		return true;
 	if (from.places_map < 0) {
 		log_info("interpreters' frames are not read", "why=\"it takes BPF programs\"");
 		return true;

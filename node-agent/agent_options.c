@@ -177,6 +177,12 @@ static const struct option_row rows[] = {
 	 .argument = "full|name|off",
 	 .help = "what is sent of processes' command lines: up to 512 bytes, with *** for what is "
 		 "called like a secret; the program's name alone; nothing"},
+	{.name = "interpreters",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(interpreters),
+	 .fallback = "on",
+	 .argument = "on|off",
+	 .help = "frames of Python's functions, read from its processes' memory with each sample"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = AT(timestamps),

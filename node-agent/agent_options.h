@@ -19,6 +19,8 @@ enum {
 	PROFILED_HZ_MAX = 1000,
 };
 
+enum interpreters { INTERPRETERS_ON, INTERPRETERS_OFF };
+
 struct agent_options {
 	/* --- as given --- */
 	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
@@ -31,6 +33,7 @@ struct agent_options {
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
 	uint32_t command_lines;              /* likewise: enum command_lines */
+	uint32_t interpreters;               /* likewise: enum interpreters */
 	const char *metrics_file;            /* NULL: none */
 	bool check, status, debug_stop;
 	bool timestamps;

@@ -25,6 +25,7 @@ from malloc_cost import malloc_rows
 from page_rows import page_rows
 from peers import peer_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
+from python_cost import python_rows
 from queries import month_rows, query_rows
 from server_rows import sample_to_name, server_rows
 from small import small_rows
@@ -300,7 +301,7 @@ def perf_rows():
         mb(pss), 100 * used / (elapsed * CPUS), os.path.getsize(file) / samples))
 
 
-OF_AGENT = ("steady", "fresh", "types", "switches", "perf", "server")
+OF_AGENT = ("steady", "fresh", "types", "switches", "python", "perf", "server")
 OF_STORE = {"symbols": symbol_rows, "small": small_rows, "malloc": malloc_rows, "days": days_rows, "windows": windows_rows,
             "peers": peer_rows, "query": query_rows, "month": month_rows, "start": start_rows, "ingest": ingest_rows,
             "fleet-growth": growth_rows, "page": page_rows}
@@ -341,6 +342,8 @@ def agent_parts(wanted):
             type_rows(row)
         if "switches" in wanted:
             switch_rows(row)
+        if "python" in wanted:
+            python_rows(row)
         if "perf" in wanted:
             perf_rows()
         if "server" in wanted and messages:

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/bench/run.sh [BUILD [PART…]]: what agent and server cost on this machine, as a table beside the budgets.
 # Other load on the machine falsifies it. At the end the ratios to peers of the same run: a missed one, or a part that
-# breaks off, makes the exit status 1. As root; default all parts, about 78 minutes on two cores.
+# breaks off, makes the exit status 1. As root; default all parts, about 87 minutes on two cores.
 #
 #   part          min  what
-#   steady          3  agent: memory, maps, CPU, bytes; clang and BPF are needed for this and the next five. With
+#   steady          3  agent: memory, maps, CPU, bytes; clang and BPF are needed for this and the next six. With
 #                      OTEL_PROFILER=PROGRAM the OpenTelemetry eBPF profiler in the same run on the same load
 #   fresh           4  agent: what is new, deep, short
 #   types          10  agent: what each type of --profile costs beside on-cpu, and all together, in CPU, memory and maps;
 #                      page faults while programs do nothing else. BENCH_TYPE_SECONDS=20 BENCH_TYPE_ROUNDS=2
 #   switches        2  agent: each context switch with --profile off-cpu, at 20 000 and 100 000 a second, beside perf sched
 #                      record. BENCH_SWITCH_SECONDS=6 BENCH_SWITCH_ROUNDS=2
+#   python          9  agent: frames of Python's, 20 processes of the CPythons here, beside itself without them and, where
+#                      OTEL_PROFILER= and PY_SPY=PROGRAM are there, those: memory, maps, CPU, BPF and bytes a sample, names; from exec
+#                      to the first name; what a program gets slower. BENCH_PYTHON_SECONDS=20 BENCH_PYTHON_ROUNDS=3
 #   perf            1  perf record beside it
 #   server          1  recorded reports, memory, a new program's way to its name (the reports are those of steady)
 #   symbols         1  BLAZECLI=PROGRAM for blazesym, too; BENCH_SYMBOLS=FILE… instead of what is below /usr/lib/debug
