@@ -4,6 +4,7 @@
  * of one that waits, or made-up memory, defines how before it includes this.
  *
  *	RUNTIME_READ(to, bytes, from)  0, or it is not there
+ *	RUNTIME_WORDS_ROOM             of words, if not SAMPLE_WORDS_MAX
  *
  *	struct runtime_walk walk = { .first = …, .limit = RUNTIME_FRAMES_MAX };
  *	if (!python_walk_begin(&walk, words, place, thread_pointer))
@@ -22,6 +23,9 @@
 #define RUNTIME_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
 #elif !defined(RUNTIME_READ)
 #error "define RUNTIME_READ(to, bytes, from): 0, or it is not there"
+#endif
+#ifndef RUNTIME_WORDS_ROOM
+#define RUNTIME_WORDS_ROOM SAMPLE_WORDS_MAX
 #endif
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -66,7 +70,7 @@ static __always_inline void runtime_walk_add(struct runtime_walk *walk, __u64 *w
 {
 	__u64 at = (__u64)walk->first + walk->count; /* 64 bits: as in stack_walk_add() */
 
-	if (at >= SAMPLE_WORDS_MAX)
+	if (at >= RUNTIME_WORDS_ROOM)
 		return;
 	words[at] = word;
 	walk->count++;
@@ -85,7 +89,7 @@ static __always_inline int runtime_walk_entry(struct runtime_walk *walk, __u64 *
 {
 	__u64 at = (__u64)walk->first + walk->count - 1;
 
-	if (walk->frames && at < SAMPLE_WORDS_MAX && !(words[at] & RUNTIME_FRAME_ENTRY)) {
+	if (walk->frames && at < RUNTIME_WORDS_ROOM && !(words[at] & RUNTIME_FRAME_ENTRY)) {
 		words[at] |= RUNTIME_FRAME_ENTRY;
 		return 0;
 	}

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* The frames that an interpreter has of the current thread, behind the native ones of its sample.
  * Nothing is looked up before the first process has an interpreter: then user space makes the
- * table. A source may define
- *
- *	SAMPLE_RUNTIME_FRAMES_MAX  most frames that there is time for */
+ * table. */
 #ifndef BPF_RUNTIME_FRAMES_BPF_H
 #define BPF_RUNTIME_FRAMES_BPF_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/sample_scratch.bpf.h"
-
-#ifndef SAMPLE_RUNTIME_FRAMES_MAX
-#define SAMPLE_RUNTIME_FRAMES_MAX RUNTIME_FRAMES_MAX
-#endif
 
 struct runtime_places {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -47,6 +41,14 @@ runtime_place_of(const struct sample_event *event)
 	return place;
 }
 
+/* Behind so many words; the last word says that it is cut. */
+static __always_inline __u32 runtime_frames_room(__u32 words)
+{
+	const __u32 room = words < SCRATCH_WORDS ? (SCRATCH_WORDS - 1 - words) / 2 : 0;
+
+	return runtime_least(room, SAMPLE_RUNTIME_FRAMES_MAX);
+}
+
 /* 1: there is no list. */
 int begin_runtime(void);
 __attribute__((noinline)) int begin_runtime(void)
@@ -57,7 +59,7 @@ __attribute__((noinline)) int begin_runtime(void)
 	if (!place)
 		return 1;
 	s->runtime.first = (__u32)s->event.kernel_count + s->event.user_count;
-	s->runtime.limit = SAMPLE_RUNTIME_FRAMES_MAX;
+	s->runtime.limit = runtime_frames_room(s->runtime.first);
 	return python_walk_begin(&s->runtime, s->frames, place, context_thread_pointer());
 }
 
@@ -79,7 +81,7 @@ static __always_inline void runtime_count_end(const struct sample_scratch *s)
 {
 	__u64 last = (__u64)s->runtime.first + s->runtime.count - 1;
 
-	if (last >= SAMPLE_WORDS_MAX ||
+	if (last >= SCRATCH_WORDS ||
 	    stack_frame_kind(s->frames[last]) != STACK_FRAME_RUNTIME_END)
 		return;
 	count(stack_frame_address(s->frames[last]) == RUNTIME_END_CUT ? COUNT_runtimes_cut

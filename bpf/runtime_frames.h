@@ -13,7 +13,7 @@
 #include "bpf/frames.h"
 
 enum {
-	RUNTIME_FRAMES_MAX = 256,                       /* of one list, the innermost ones */
+	RUNTIME_FRAMES_MAX = 256, /* of one list, the innermost ones; behind deep stacks fewer */
 	RUNTIME_WORDS_MAX = 2 * RUNTIME_FRAMES_MAX + 1, /* the last one may say that it is cut */
 	RUNTIME_PROCESSES = 1024,
 	SAMPLE_WORDS_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + RUNTIME_WORDS_MAX,

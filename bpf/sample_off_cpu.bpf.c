@@ -8,6 +8,7 @@
 #define SAMPLE_SOURCE(event) SOURCE_SWITCHES
 #define SAMPLE_RING_FULL     COUNT_switch_ring_full
 #include "bpf/off_cpu.h"
+#define STACK_FRAMES_ROOM         (SWITCH_KERNEL_FRAMES_MAX + SWITCH_FRAMES_MAX)
 #define SAMPLE_RUNTIME_FRAMES_MAX SWITCH_RUNTIME_FRAMES_MAX
 #include "bpf/sample_stack.bpf.h"
 #include "bpf/switch_rate.bpf.h"

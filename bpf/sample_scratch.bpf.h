@@ -2,7 +2,12 @@
 /* What is kept while a sample is made, on each CPU, and what is counted. A source whose programs
  * may preempt each other defines
  *
- *	SAMPLE_SCRATCH_SLOTS  how many may be at work on one CPU: scratch_claim() and …_release() */
+ *	SAMPLE_SCRATCH_SLOTS  how many may be at work on one CPU: scratch_claim() and …_release()
+ *
+ * and one that takes less of a stack than others
+ *
+ *	STACK_FRAMES_ROOM          most native frames, the kernel's included
+ *	SAMPLE_RUNTIME_FRAMES_MAX  most frames of an interpreter's that there is time for */
 #ifndef BPF_SAMPLE_SCRATCH_BPF_H
 #define BPF_SAMPLE_SCRATCH_BPF_H
 
@@ -10,7 +15,7 @@
 #include "bpf/events.h"
 #include "bpf/kernel_types.h"
 #include "bpf/process_map.bpf.h"
-#include "bpf/python_walk.bpf.h"
+#include "bpf/runtime_frames.h"
 #include "bpf/stack_frame.bpf.h"
 #include "bpf/stack_window.bpf.h"
 #include "bpf/thread_context.h"
@@ -18,6 +23,19 @@
 #ifndef SAMPLE_SCRATCH_SLOTS
 #define SAMPLE_SCRATCH_SLOTS 1
 #endif
+#ifndef SAMPLE_RUNTIME_FRAMES_MAX
+#define SAMPLE_RUNTIME_FRAMES_MAX RUNTIME_FRAMES_MAX
+#endif
+
+/* An interpreter's list has the room that the native frames leave, which is all that it needs but
+ * for the deepest stacks, and this at least: each CPU and slot has its scratch, used or not. */
+enum {
+	RUNTIME_FRAMES_LEAST = SAMPLE_RUNTIME_FRAMES_MAX < 64 ? SAMPLE_RUNTIME_FRAMES_MAX : 64,
+	SCRATCH_WORDS = STACK_FRAMES_ROOM + 2 * RUNTIME_FRAMES_LEAST + 1,
+};
+
+#define RUNTIME_WORDS_ROOM SCRATCH_WORDS
+#include "bpf/python_walk.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -31,11 +49,13 @@ struct {
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 struct sample_scratch {
 	struct sample_event event; /* its frames are the ones below */
-	__u64 frames[SAMPLE_WORDS_MAX];
+	__u64 frames[SCRATCH_WORDS];
 	__u64 context_room[THREAD_CONTEXT_MAX / sizeof(__u64)]; /* behind the last frame of all */
 	struct stack_walk walk;
-	struct stack_window window;
-	struct runtime_walk runtime;
+	union { /* one after the other: the native walk's, the list's, and then the context's */
+		struct stack_window window;
+		struct runtime_walk runtime;
+	};
 	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
 	__u64 users, owner;   /* of a slot: who wants it and who has it, pid_tgid */

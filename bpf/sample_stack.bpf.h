@@ -8,8 +8,7 @@
  *	SAMPLE_RING_FULL      enum kernel_counter for samples that found the ring full
  *
  * and may be preempted by no other of its kind on the same CPU, unless it defines
- *
- *	SAMPLE_SCRATCH_SLOTS  as bpf/sample_scratch.bpf.h says */
+ * SAMPLE_SCRATCH_SLOTS; that and what makes its scratch smaller: bpf/sample_scratch.bpf.h. */
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
@@ -237,7 +236,7 @@ static __always_inline int sample_send(struct sample_scratch *s)
 	__u64 size, context = 0;
 
 	/* Never true; it shows the verifier that the record ends inside the scratch. */
-	if (words > SAMPLE_WORDS_MAX)
+	if (words > SCRATCH_WORDS)
 		return 1;
 	if (!(event->flags & SAMPLE_KERNEL_THREAD))
 		context = read_thread_context();

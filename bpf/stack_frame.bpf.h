@@ -20,8 +20,11 @@
 #define STACK_WALK_X86 0
 #endif
 
+#ifndef STACK_FRAMES_ROOM /* where a source takes fewer */
+#define STACK_FRAMES_ROOM (KERNEL_FRAMES_MAX + USER_FRAMES_MAX)
+#endif
+
 enum {
-	STACK_FRAMES_ROOM = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
 	/* A frame pointer farther from the stack pointer is none; a frame that lies less far below
 	 * its callee's is none either, a farther one may lie on another stack. */
 	STACK_FRAME_BYTES_MAX = 1 << 20,

@@ -51,7 +51,7 @@ static __always_inline struct thread_context *context_room(struct sample_scratch
 {
 	__u32 at = sample_event_words(&s->event);
 
-	return at > SAMPLE_WORDS_MAX ? 0 : (struct thread_context *)&s->frames[at];
+	return at > SCRATCH_WORDS ? 0 : (struct thread_context *)&s->frames[at];
 }
 
 /* --- goroutines' labels --- */

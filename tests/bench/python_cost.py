@@ -42,14 +42,18 @@ def interpreters():
     return ["/usr/bin/python3", *found]
 
 
+VERBS = "load parse render check update merge encode decode filter collect resolve write flush apply".split()
+NOUNS = "user session invoice request header template column payload account cursor report message token route schema".split()
+
+
 def module():
-    """200 functions, in chains of ten."""
+    """200 functions, in chains of ten, called as people call theirs."""
+    names = ["%s_%s" % (verb, noun) for noun in NOUNS for verb in VERBS][:200]
     text = "".join(
-        "def step_%d(number):\n    total = 0\n    for i in range(40):\n        total += i * number\n    %s\n\n\n" % (
-            i, "return total" if i % 10 == 9 else "return total + step_%d(number)" % (i + 1)) for i in range(200))
-    firsts = ", ".join("step_%d" % i for i in range(0, 200, 10))
+        "def %s(number):\n    total = 0\n    for i in range(40):\n        total += i * number\n    %s\n\n\n" % (
+            name, "return total" if i % 10 == 9 else "return total + %s(number)" % names[i + 1]) for i, name in enumerate(names))
     return loads.written(WORK, "requests.py", text + "FIRST = [%s]\n\n\ndef request(number):\n"
-                         "    return FIRST[number %% len(FIRST)](number)\n" % firsts)
+                         "    return FIRST[number %% len(FIRST)](number)\n" % ", ".join(names[::10]))
 
 
 def twenty(path):
