@@ -261,6 +261,7 @@ static bool is_own_label(const char *name, size_t length)
 		"user",
 		"started",
 		"ppid",
+		"program",
 	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)

@@ -39,7 +39,7 @@ static void mark_cut(struct line *line)
 	line->length = length + sizeof cut_mark - 1;
 }
 
-static bool is_secret(const char *name, size_t length)
+bool command_line_is_secret(const char *name, size_t length)
 {
 	static const char *const words[] = {"password", "passwd", "passphrase",
 					    "secret",   "token",  "api-key",
@@ -84,7 +84,7 @@ static void put_word(struct line *line, const char *at, size_t length)
 	const char *equals = memchr(at, '=', length);
 	size_t name = equals ? (size_t)(equals - at) : 0, from, until;
 
-	if (equals && is_secret(at, name)) {
+	if (equals && command_line_is_secret(at, name)) {
 		put(line, at, name + 1);
 		put(line, hidden, sizeof hidden - 1);
 	} else if (find_url_password(at, length, &from, &until)) {
@@ -107,7 +107,8 @@ static bool put_argument(struct line *line, const char *at, size_t length)
 		if (i < length)
 			put(line, at + i++, 1);
 	}
-	return length && *at == '-' && !memchr(at, '=', length) && is_secret(at, length);
+	return length && *at == '-' && !memchr(at, '=', length) &&
+	       command_line_is_secret(at, length);
 }
 
 void command_line_write(const char *bytes, size_t length, enum command_lines what,

@@ -22,6 +22,9 @@ enum command_lines { COMMAND_LINES_FULL, COMMAND_LINES_NAME, COMMAND_LINES_OFF }
 void command_line_write(const char *bytes, size_t length, enum command_lines what,
 			char out[COMMAND_LINE_ROOM]);
 
+/* Whether what is called so (an option, a variable) is taken for a secret. */
+bool command_line_is_secret(const char *name, size_t length);
+
 /* The whole name of a process whose comm has the 15 bytes that the kernel keeps of one: the base
  * name of one of the first two arguments (an interpreter's second is the script) that begins with
  * it, cut to the room. False: comm is shorter, or none does. */

@@ -79,6 +79,7 @@ struct process_lifetime {
 		*id; /* PID.HASH of the rest but the parent, and of when it started on which boot */
 	const char *command, *unit, *cgroup, *user, *parent; /* "" when unknown; a pid */
 	const char *started;                                 /* UTC, as ISO 8601 has it */
+	const char *program; /* what it runs; "": its executable's base name says it */
 	uint32_t told; /* the caller's: when it was told with a sample; 0: never */
 };
 

@@ -14,6 +14,7 @@
 #include "node-agent/processes/container.h"
 #include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/process_files.h"
+#include "node-agent/processes/program_name.h"
 #include "node-agent/processes/user_names.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
 	COMM_TEXT_MAX = 64 << 10, /* it is read by steps */
 	COMM_ROOM = 16,
 	ENVIRONMENT_READ = 32 << 10,
+	ARGUMENTS_READ = 64 << 10, /* behind a long class path stands what Java runs */
 	STARTED_ROOM = 32,
 	ID_ROOM = 32,
 	PARENT_ROOM = 12,
@@ -36,6 +38,7 @@ struct facts {
 	struct container container;
 	bool is_starting;
 	char path[PATH_MAX], command[COMMAND_LINE_ROOM], name[COMMAND_NAME_ROOM];
+	char program[PROGRAM_NAME_ROOM];
 	char service[CONTAINER_SERVICE_ROOM], user[USER_NAME_ROOM], started[STARTED_ROOM],
 		id[ID_ROOM], parent[PARENT_ROOM];
 };
@@ -61,7 +64,7 @@ static size_t text_bytes(const struct facts *facts)
 		shown->executable_path, shown->container_id, shown->service, shown->pod,
 		shown->namespace_,      shown->name,         lifetime->id,   lifetime->command,
 		lifetime->unit,         lifetime->cgroup,    lifetime->user, lifetime->parent,
-		lifetime->started};
+		lifetime->started,      lifetime->program};
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -93,6 +96,7 @@ static struct program_info *new_info(const struct facts *facts)
 	info->lifetime = (struct process_lifetime){
 		.id = keep(&at, lifetime->id),
 		.command = keep(&at, lifetime->command),
+		.program = keep(&at, lifetime->program),
 		.unit = keep(&at, lifetime->unit),
 		.cgroup = keep(&at, lifetime->cgroup),
 		.user = keep(&at, lifetime->user),
@@ -137,23 +141,47 @@ static void read_comm(int directory, char comm[COMM_ROOM])
 	buffer_release(&text);
 }
 
-/* A kernel thread has none: [comm], as ps(1) shows it. */
-static void read_command(int directory, unsigned what, struct facts *facts)
+/* A kernel thread has none: [comm], as ps(1) shows it. Returns the bytes of arguments. */
+static size_t read_command(int directory, unsigned what, char arguments[ARGUMENTS_READ],
+			   struct facts *facts)
 {
-	char bytes[COMMAND_LINE_READ], comm[COMM_ROOM];
-	size_t length;
+	char comm[COMM_ROOM];
+	size_t length, shown;
 
 	facts->lifetime.command = facts->command;
 	facts->shown.name = facts->name;
 	if (what == COMMAND_LINES_OFF)
-		return;
+		return 0;
 	read_comm(directory, comm);
-	length = stranger_text_read(directory, "cmdline", bytes, sizeof bytes);
+	length = stranger_text_read(directory, "cmdline", arguments, ARGUMENTS_READ);
+	shown = length < COMMAND_LINE_READ ? length : COMMAND_LINE_READ;
 	facts->is_starting = !length;
-	command_line_write(bytes, length, what, facts->command);
+	command_line_write(arguments, shown, what, facts->command);
 	if (!*facts->command && *comm)
 		snprintf(facts->command, sizeof facts->command, "[%s]", comm);
-	command_line_name(bytes, length, comm, facts->name);
+	command_line_name(arguments, shown, comm, facts->name);
+	return length;
+}
+
+/* By those arguments that may leave the host; a kernel thread's is its name. */
+static void name_program(int directory, unsigned what, const char *arguments, size_t length,
+			 struct facts *facts)
+{
+	const char *path = facts->shown.executable_path, *slash = strrchr(path, '/');
+
+	facts->lifetime.program = facts->program;
+	if (!*path) {
+		read_comm(directory, facts->program);
+		return;
+	}
+	if (length == ARGUMENTS_READ) /* the last one may go on */
+		while (length && arguments[length - 1])
+			length--;
+	if (what == COMMAND_LINES_NAME)
+		length = strnlen(arguments, length);
+	program_name_write(path, arguments, length, facts->program);
+	if (!strcmp(facts->program, slash ? slash + 1 : path))
+		facts->lifetime.program = "";
 }
 
 /* What the program is told to call itself; nothing else of its environment is kept. */
@@ -170,6 +198,8 @@ static void read_service(int directory, struct facts *facts)
 
 static void read_facts(int directory, unsigned command_lines, struct facts *facts)
 {
+	static char arguments[ARGUMENTS_READ];
+	size_t length;
 	uint32_t parent;
 	uid_t uid;
 
@@ -188,7 +218,7 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 		snprintf(facts->parent, sizeof facts->parent, "%" PRIu32, parent);
 		facts->lifetime.parent = facts->parent;
 	}
-	read_command(directory, command_lines, facts);
+	length = read_command(directory, command_lines, arguments, facts);
 	if (command_lines != COMMAND_LINES_OFF)
 		read_service(directory, facts);
 	/* Last: if that is what is looked for, so was all before. */
@@ -198,20 +228,22 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 	} else {
 		facts->is_starting = false; /* a thread of the kernel */
 	}
+	name_program(directory, command_lines, arguments, length, facts);
+	explicit_bzero(arguments, length);
 }
 
 static void inherit_facts(const struct program_info_source *source, struct facts *facts)
 {
 	facts->is_starting = false;
 	facts->shown = (struct process_info){"", "", "", "", "", "", NULL};
-	facts->lifetime = (struct process_lifetime){"", "", "", "", "", "", "", 0};
+	facts->lifetime = (struct process_lifetime){"", "", "", "", "", "", "", "", 0};
 	if (source->inherited) {
 		facts->shown = source->inherited->shown;
 		facts->lifetime = source->inherited->lifetime;
 		facts->lifetime.parent = ""; /* of a child that was forked it is another one */
 	}
 	if (source->is_execed)
-		facts->lifetime.command = facts->shown.name = "";
+		facts->lifetime.command = facts->lifetime.program = facts->shown.name = "";
 	if (source->exec_path)
 		facts->shown.executable_path = source->exec_path;
 }
@@ -260,8 +292,9 @@ static void write_started(uint64_t start_time_ns, char out[STARTED_ROOM])
 static void write_id(const struct process_key *key, struct facts *facts)
 {
 	const struct process_lifetime *of = &facts->lifetime;
-	const char *texts[] = {of->command, of->unit, of->cgroup, of->user,
-			       facts->shown.executable_path};
+	const char *texts[] = {
+		of->command, of->unit, of->cgroup, of->user, facts->shown.executable_path,
+		of->program};
 	uint64_t hash = hash_word(hash_word(boot_hash(), key->tgid), key->start_time_ns / EXACT_NS);
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)

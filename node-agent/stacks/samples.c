@@ -368,6 +368,7 @@ static void put_lifetime(struct samples *samples, size_t *count, const char *exe
 	put_attribute(samples, count, "process.owner", lifetime->user);
 	put_attribute(samples, count, "process.parent_pid", lifetime->parent);
 	put_attribute(samples, count, "process.creation.time", lifetime->started);
+	put_attribute(samples, count, "farflame.program", lifetime->program);
 }
 
 /* Ours first: of too many the last are left out. */

@@ -323,7 +323,7 @@ static void check_processes(struct samples *samples)
 		"farflame.lifetime=7.ab process.command_line=web --shard 1 "
 		"process.executable.path=/bin/program systemd.unit=web.service "
 		"process.linux.cgroup=/web process.owner=www process.parent_pid=1 "
-		"process.creation.time=2026-01-02T03:04:05.00Z ";
+		"process.creation.time=2026-01-02T03:04:05.00Z farflame.program=shop.py ";
 	static const char brief[] = "farflame.lifetime=7.ab ";
 	const uint64_t hour_ns = 3600000000000;
 	struct process_lifetime many[1100];
@@ -339,6 +339,7 @@ static void check_processes(struct samples *samples)
 						    "www",
 						    "1",
 						    "2026-01-02T03:04:05.00Z",
+						    "shop.py",
 						    0};
 	for (int hour = 0; hour < 3; hour++) {
 		samples_begin_report(samples, 480000 * hour_ns + hour * hour_ns);
