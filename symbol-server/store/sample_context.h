@@ -21,12 +21,12 @@ enum {
 	CONTEXT_VALUE = 0x1e,
 	CONTEXT_OTHERS_MAX =
 		11, /* the thread's id is one, two are of whom it woke or who woke it */
-	CONTEXT_PROCESS_MAX = 9,
+	CONTEXT_PROCESS_MAX = 10, /* its lifetime is one */
 	CONTEXT_ATTRIBUTES_MAX = CONTEXT_OTHERS_MAX + CONTEXT_PROCESS_MAX,
 	CONTEXT_KEY_MAX = 64, /* bytes */
 	CONTEXT_VALUE_MAX = 128,
 	CONTEXT_PROCESS_VALUE_MAX = 512, /* of a process' attributes */
-	CONTEXT_BYTES_MAX = 7680,
+	CONTEXT_BYTES_MAX = 8320,
 };
 
 #define CONTEXT_LIFETIME "farflame.lifetime"
@@ -40,7 +40,8 @@ enum {
 	LABEL("cgroup", "process.linux.cgroup")   \
 	LABEL("user", "process.owner")            \
 	LABEL("started", "process.creation.time") \
-	LABEL("ppid", "process.parent_pid")
+	LABEL("ppid", "process.parent_pid")       \
+	LABEL("program", "farflame.program")
 
 /* Whether that name on the API is one of samples, not of series. */
 bool sample_context_has_name(const char *name);

@@ -236,13 +236,13 @@ def ask_by_contexts(servers, span, when):
     wrong = answered = 0
     told = []
     for match in ("", '{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{attr_http_route=~"/b.*",thread="pool"}', '{attr.db="x",host="context1"}',
-                  '{thread="pool"}', '{thread_id="70"}', '{pid="42"}', '{command=~".*by 3",thread_id!="8"}', '{user=""}'):
+                  '{thread="pool"}', '{thread_id="70"}', '{pid="42"}', '{command=~".*by 3",thread_id!="8"}', '{user=""}', '{program="told.py"}', '{program!="teller"}'):
         asked = dict(span, match=match) if match else span
         paths = [("/api/v1/flamegraph", {"group_by": names, "format": "folded", "value": "samples"})
-                 for names in ("thread_id", "thread", "http.route,host", "thread,thread_id,attr.db", "attr_http_route", "pid", "command,user,thread", "started")]
+                 for names in ("thread_id", "thread", "http.route,host", "thread,thread_id,attr.db", "attr_http_route", "pid", "command,user,thread", "started", "program")]
         paths += [("/api/v1/flamegraph", {}), ("/api/v1/top", {}), ("/api/v1/hotspots", {"step": "60s"}), ("/api/v1/heatmap", {}), ("/api/v1/types", {}),
                   ("/api/v1/labels", {}), ("/api/v1/flamegraph", {"exact": "true", "group_by": "thread_id", "format": "folded"})]
-        paths += [("/api/v1/labels/" + label, {}) for label in ("thread", "thread_id", "http.route", "attr.db", "host", "pid", "command", "user", "ppid")]
+        paths += [("/api/v1/labels/" + label, {}) for label in ("thread", "thread_id", "http.route", "attr.db", "host", "pid", "command", "user", "ppid", "program")]
         for path, more in paths:
             one, other = (answer(server, path, dict(asked, **more)) for server in servers)
             answered += one[0] == 200
@@ -261,8 +261,10 @@ def contexts(servers):
         labels = {"host.name": "context%d" % (number % 2), "service.name": "told", "farflame.process": "p"}
         if number % 4: # one that nobody tells of but its id
             labels.update({"process.pid": 40 + number % 4, "process.creation.time": "2026-11-20T0%d:00:00Z" % (number % 4)})
+        if number % 4 == 2:
+            labels["farflame.program"] = "told.py"
         if number % 4 > 1:
-            labels.update({"process.command_line": "told --by %d" % (number % 4), "process.owner": "nobody"})
+            labels.update({"process.executable.path": "/bin/teller", "process.command_line": "told --by %d" % (number % 4), "process.owner": "nobody"})
         resource = made.resource(**labels)
         profile = made.profile(resource, time_ns=begin + number * 20 * 10**9, profile_id=generator.randbytes(16))
         for stack in range(6):

@@ -8,6 +8,9 @@
 
 static const char lifetime_mark[] = "\x1f" CONTEXT_LIFETIME "\x1e";
 static const char pid_mark[] = "\x1fprocess.pid\x1e";
+static const char path_mark[] = "\x1fprocess.executable.path\x1e";
+static const char program_mark[] = "\x1f"
+				   "farflame.program\x1e";
 
 struct lifetimes {
 	lifetimes_text_fn *text;
@@ -57,7 +60,7 @@ static uint32_t find(const struct lifetimes *lifetimes, const struct lifetime_na
 	const uint64_t hash = hash_of(name);
 	struct lifetime_name other;
 
-	HASH_TABLE_EACH(n, &lifetimes->index, hash) {
+	HASH_TABLE_EACH (n, &lifetimes->index, hash) {
 		const char *text = lifetimes->text(lifetimes->texts, n);
 
 		if (find_lifetime(text, &other) && other.length == name->length &&
@@ -156,6 +159,24 @@ void lifetime_reduce(const char *context, char out[CONTEXT_BYTES_MAX])
 		append(out, &used, at, length);
 }
 
+static void append_program(char out[CONTEXT_BYTES_MAX], size_t *used)
+{
+	const char *path = strstr(out, path_mark), *name;
+	size_t length;
+
+	if (!path || strstr(out, program_mark))
+		return;
+	path += sizeof path_mark - 1;
+	length = strcspn(path, "\x1f");
+	name = memrchr(path, '/', length);
+	name = name ? name + 1 : path;
+	length -= (size_t)(name - path);
+	if (!length || *used + sizeof program_mark + length >= CONTEXT_BYTES_MAX)
+		return;
+	append(out, used, program_mark, sizeof program_mark - 1);
+	append(out, used, name, length);
+}
+
 const char *lifetimes_join(const struct lifetimes *lifetimes, const char *context,
 			   char out[CONTEXT_BYTES_MAX])
 {
@@ -177,5 +198,6 @@ const char *lifetimes_join(const struct lifetimes *lifetimes, const char *contex
 	for (told = next_of_process(told, &length); told; told = next_of_process(told + 1, &length))
 		if (!is_pid(told))
 			append(out, &used, told, length);
+	append_program(out, &used);
 	return out;
 }

@@ -22,7 +22,8 @@ bool lifetimes_add(struct lifetimes *lifetimes, uint32_t number);
 void lifetimes_free(struct lifetimes *lifetimes); /* NULL is fine */
 
 /* The context with all that is known of its process: itself, or in out. Of a lifetime that nobody
- * told more of it is the pid. */
+ * told more of it is the pid. Its program is the executable's base name where nobody told one: as
+ * agents say where it is the same, and older ones of all. */
 const char *lifetimes_join(const struct lifetimes *lifetimes, const char *context,
 			   char out[CONTEXT_BYTES_MAX]);
 

@@ -8,6 +8,7 @@
 #include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 
 #define LIFETIME(id_)  "\x1f" CONTEXT_LIFETIME "\x1e" id_
+#define PATH(text_)    "\x1fprocess.executable.path\x1e" text_
 #define COMMAND(text_) "\x1fprocess.command_line\x1e" text_
 
 static struct catalog *catalog;
@@ -55,6 +56,17 @@ static void test_join(void)
 			  "command"),
 		   "web --shard 2");
 	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.bb"), "user"), "");
+	/* its program is what it is told to run, else its executable's base name */
+	add("main" LIFETIME("7.dd") PATH("/usr/bin/python3.11") "\x1f"
+								"farflame.program\x1e"
+								"app.py");
+	add("main" LIFETIME("7.ee") PATH("/usr/bin/python3.11"));
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.dd"), "program"), "app.py");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.dd"), "exe"), "/usr/bin/python3.11");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.ee"), "program"), "python3.11");
+	CHECK_TEXT(joined(all(), "main" LIFETIME("7.ee") PATH("web"), "program"), "web");
+	CHECK_TEXT(joined(all(), "main" LIFETIME("7.ff") PATH("/"), "program"), "");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.bb"), "program"), "");
 	/* the one that tells it */
 	CHECK_TEXT(joined(all(), "main" LIFETIME("7.bb") COMMAND("web --shard 2"), "pid"), "7");
 	/* nobody told of these, or they say nothing */
