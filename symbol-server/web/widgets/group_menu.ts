@@ -3,7 +3,7 @@
 
 import { el } from "./dom";
 
-const FIRST = ["process", "host", "service"]; // where they are known
+const FIRST = ["process", "program", "host", "service"]; // where they are known
 const menus: GroupMenu[] = [];
 let known: string[] = [];
 
