@@ -6,7 +6,8 @@
 # a "not ok", prints no plan or another number of results than planned counts as a failure. Fuzz targets
 # get the files of tests/fuzz/corpus/NAME.
 # TAP_TOTALS=FILE: appends "passed failed skipped" for whoever adds several runs up. TAP_JOBS=N: so many at a
-# time, for programs that do not mind each other.
+# time, for programs that do not mind each other. TAP_AGAIN=N: if no more than N programs failed, they are run once more,
+# alone, and that counts; what failed at first stays shown, and who passed then is called unsteady (also in FILE.unsteady).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$1
@@ -49,9 +50,13 @@ run_one() { # PROGRAM ARGUMENT…
 		}' "$log.tap")
 	printf '%s\n' "$counts" | sed '/^COUNTS /d'
 	set -- "$1" $(printf '%s\n' "$counts" | sed -n 's/^COUNTS //p')
-	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 	if [ "$3" -gt 0 ]; then
 		tail -n 25 "$log.err" | sed 's/^/    | /'
+	fi
+	if [ "$3" -gt 0 ] && [ "${TAP_AGAIN:-0}" -gt 0 ]; then
+		echo "$*" >>"$taken/again"
+	else
+		passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 	fi
 	printf '%-60s %4d ok%s%s  (%d s)\n' "${1#"$build"/}" "$2" "$([ "$3" -eq 0 ] || echo ", $3 NOT OK")" \
 		"$([ "$4" -eq 0 ] || echo ", $4 skipped")" $(($(date +%s) - started))
@@ -93,6 +98,26 @@ while [ "$lane" -le "${TAP_JOBS:-1}" ]; do
 	lane=$((lane + 1))
 done
 wait
+
+# PROGRAM PASSED FAILED SKIPPED a line, of those that failed.
+run_again() {
+	again=$(wc -l <"$taken/again")
+	while read -r program counts; do
+		if [ "$again" -gt "$TAP_AGAIN" ]; then
+			echo "$counts" >>"$taken/lane.again"
+			continue
+		fi
+		echo "again, alone: $program"
+		passed=0 failed=0 skipped=0
+		TAP_AGAIN=0 run_one "$program"
+		echo "$passed $failed $skipped" >>"$taken/lane.again"
+		[ "$failed" -gt 0 ] && continue
+		echo "  unsteady: $program failed at first"
+		[ -z "${TAP_TOTALS:-}" ] || echo "$program" >>"$TAP_TOTALS.unsteady"
+	done <"$taken/again"
+}
+
+[ ! -s "$taken/again" ] || run_again
 counts=$(cat "$taken"/lane.* | awk '{ for (i = 1; i < 4; i++) sum[i] += $i } END { print sum[1] + 0, sum[2] + 0, sum[3] + 0 }')
 rm -rf "$taken"
 # shellcheck disable=SC2086

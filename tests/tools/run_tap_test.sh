@@ -70,5 +70,29 @@ else
 	echo "not ok $number - two at a time"
 	echo "$got" | sed 's/^/# /'
 fi
+# What fails at first is run again, and only if few did.
+cat >"$work/once.sh" <<'T'
+echo 1..1
+if [ -e "${0%.sh}.ran" ]; then echo "ok 1 - a"; else : >"${0%.sh}.ran"; echo "not ok 1 - a"; fi
+T
+cp "$work/once.sh" "$work/twice.sh"
+again() { # AGAIN COUNTS UNSTEADY DESCRIPTION
+	rm -f "$work"/*.ran "$work"/totals*
+	number=$((number + 1))
+	got=$(TAP_AGAIN=$1 TAP_TOTALS=$work/totals sh tests/tools/run_tap.sh "$work" "$work/one.sh" "$work/once.sh" "$work/twice.sh" \
+		${5:+"$5"} 2>&1)
+	if [ "$(echo "$got" | tail -n 1)" = "$2" ] && [ "$(cat "$work/totals.unsteady" 2>/dev/null | wc -l)" -eq "$3" ] &&
+		[ "$(echo "$got" | grep -c "not ok 1 - a")" -eq 2 ]; then
+		echo "ok $number - $4"
+	else
+		bad=$((bad + 1))
+		echo "not ok $number - $4"
+		echo "$got" | sed 's/^/# /'
+	fi
+}
+again 0 "2 passed, 2 failed, 0 skipped" 0 "not run again"
+again 1 "2 passed, 2 failed, 0 skipped" 0 "too many to be run again"
+again 2 "4 passed, 0 failed, 0 skipped" 2 "run again, and said so"
+again 3 "5 passed, 1 failed, 0 skipped" 2 "who fails again has failed" "$work/four.sh"
 echo "1..$number"
 [ "$bad" -eq 0 ]
