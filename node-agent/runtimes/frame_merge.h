@@ -34,18 +34,20 @@ enum native_role {
 };
 
 /* X(name, sentence): the sentences go to users; "" is no loss. */
-#define FRAME_MERGES(X)                                                      \
-	X(none, "") /* there is no list, and no loop that would need one */  \
-	X(joined, "")                                                        \
-	X(no_list, "the interpreter's frames were not read")                 \
-	/* no_list, once it is known why: runtimes.h */                      \
-	X(early, "the interpreter was found only after this sample")         \
-	X(unknown, "the interpreter's version or build is not known")        \
-	X(no_place, "where the interpreter has its frames was not found")    \
-	X(unsure, "it was not known yet whether its program is interpreted") \
-	X(list_cut, "the interpreter has more frames than are read")         \
-	X(list_unread, "not all of the interpreter's frames were in memory") \
-	X(list_wrong, "the interpreter's list of frames makes no sense")     \
+#define FRAME_MERGES(X)                                                                    \
+	X(none, "") /* there is no list, and no loop that would need one */                \
+	X(joined, "")                                                                      \
+	X(no_list, "the interpreter's frames were not read")                               \
+	/* no_list, once it is known why: runtimes.h */                                    \
+	X(early, "the interpreter was found only after this sample")                       \
+	X(too_new,                                                                         \
+	  "the interpreter is newer than the agent knows: a newer agent reads its frames") \
+	X(unknown, "the interpreter's version or build is not known")                      \
+	X(no_place, "where the interpreter has its frames was not found")                  \
+	X(unsure, "it was not known yet whether its program is interpreted")               \
+	X(list_cut, "the interpreter has more frames than are read")                       \
+	X(list_unread, "not all of the interpreter's frames were in memory")               \
+	X(list_wrong, "the interpreter's list of frames makes no sense")                   \
 	X(differ, "the interpreter's frames and the native ones do not belong together")
 
 enum frame_merge_result {

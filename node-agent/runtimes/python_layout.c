@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/runtimes/python_layout.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NONE PYTHON_LAYOUT_NONE
@@ -86,6 +87,19 @@ bool python_layout_find(uint32_t version, struct python_layout *out)
 		}
 	}
 	return false;
+}
+
+/* The lowest byte: 0xa to 0xc are the levels before a release, which is 0xf, with a number each. */
+void python_version_text(uint32_t version, char text[PYTHON_VERSION_TEXT])
+{
+	static const char *const levels[16] = {[0xa] = "a", [0xb] = "b", [0xc] = "rc"};
+	const char *level = levels[version >> 4 & 0xf];
+	const int length = snprintf(text, PYTHON_VERSION_TEXT, "%u.%u.%u", version >> 24,
+				    version >> 16 & 0xff, version >> 8 & 0xff);
+
+	if (level)
+		snprintf(text + length, PYTHON_VERSION_TEXT - (size_t)length, "%s%u", level,
+			 version & 0xf);
 }
 
 /* --- _Py_DebugOffsets: "xdebugpy", then words in groups, each of which begins with the size of the

@@ -23,6 +23,13 @@ enum {
 	PYTHON_DEBUG_OFFSETS_BYTES = 1024,
 };
 
+/* As PY_VERSION_HEX: from here on nothing is known. */
+#define PYTHON_VERSIONS_END 0x03100000U
+
+enum { PYTHON_VERSION_TEXT = 24 };
+/* "3.14.2", "3.15.0b1" */
+void python_version_text(uint32_t version, char text[PYTHON_VERSION_TEXT]);
+
 enum python_layout_flags {
 	/* 3.11: the instruction is an address in the code object; else an int, -1: none yet … */
 	PYTHON_INSTR_IS_POINTER = 1 << 0,

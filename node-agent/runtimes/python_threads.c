@@ -46,12 +46,21 @@ const char *python_found_text(enum python_found found)
 	static const char *const texts[PYTHON_FOUND_COUNT] = {
 		[PYTHON_FOUND] = "found",
 		[PYTHON_NOT_STARTED] = "no threads yet",
-		[PYTHON_UNKNOWN] = "unknown version",
 		[PYTHON_NO_PLACE] = "no pointer in its threads",
 		[PYTHON_CONTRADICTED] = "not what it looks like",
+		[PYTHON_TOO_NEW] = "newer than this agent knows: a newer agent reads it",
+		[PYTHON_UNRELEASED] = "a pre-release, unlike its release, which is read",
+		[PYTHON_TRACES] = "built with Py_TRACE_REFS: a build without it is read",
+		[PYTHON_COPIED] = "3.14 and newer without the GIL: one with it is read",
+		[PYTHON_UNKNOWN] = "a version or build that is not known",
 	};
 
 	return texts[found];
+}
+
+bool python_found_is_unknown(enum python_found found)
+{
+	return found >= PYTHON_TOO_NEW;
 }
 
 /* --- memory --- */
@@ -105,8 +114,12 @@ static enum python_found find_layout(struct search *search, const struct runtime
 	return PYTHON_UNKNOWN; /* pthread_self() is not the thread pointer, and nobody says how far
 				  off */
 #endif
-	if (symbols->flags & RUNTIME_TRACES_REFERENCES || !is_release(symbols->version))
-		return PYTHON_UNKNOWN;
+	if (symbols->version >= PYTHON_VERSIONS_END)
+		return PYTHON_TOO_NEW;
+	if (symbols->flags & RUNTIME_TRACES_REFERENCES)
+		return PYTHON_TRACES;
+	if (!is_release(symbols->version))
+		return PYTHON_UNRELEASED;
 	if (symbols->version < 0x030d0000)
 		return python_layout_find(symbols->version, &search->layout) ? PYTHON_FOUND
 									     : PYTHON_UNKNOWN;
@@ -115,7 +128,7 @@ static enum python_found find_layout(struct search *search, const struct runtime
 	if (!python_layout_decode(bytes, sizeof bytes, &search->layout))
 		return PYTHON_UNKNOWN;
 	if (search->layout.flags & PYTHON_CODE_IS_COPIED) /* positions would mean nothing */
-		return PYTHON_UNKNOWN;
+		return PYTHON_COPIED;
 	search->out->version = search->layout.version;
 	return PYTHON_FOUND;
 }

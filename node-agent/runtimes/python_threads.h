@@ -31,9 +31,14 @@ enum {
 enum python_found {
 	PYTHON_FOUND,
 	PYTHON_NOT_STARTED,  /* there are no threads yet */
-	PYTHON_UNKNOWN,      /* a version, or a build, whose layout is not known */
 	PYTHON_NO_PLACE,     /* threads, and none of them has its state near its thread pointer */
 	PYTHON_CONTRADICTED, /* what stands there is no such list */
+	/* Layouts that are not known: */
+	PYTHON_TOO_NEW,
+	PYTHON_UNRELEASED, /* alphas and betas, which differ from their release */
+	PYTHON_TRACES,     /* Py_TRACE_REFS */
+	PYTHON_COPIED,     /* PYTHON_CODE_IS_COPIED */
+	PYTHON_UNKNOWN,    /* any other version or build */
 	PYTHON_FOUND_COUNT,
 };
 
@@ -53,6 +58,9 @@ enum python_found python_threads_find(const struct python_memory *memory,
 				      const struct runtime_symbols *symbols, uint64_t base,
 				      struct python_threads *out);
 
+/* Why, for the log, and what would help. */
 const char *python_found_text(enum python_found found);
+/* There is an interpreter, and its layout is not known. */
+bool python_found_is_unknown(enum python_found found);
 
 #endif

@@ -296,18 +296,19 @@ static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
 static void count_found(struct runtimes *runtimes, struct followed *followed)
 {
 	struct runtimes_counters *counters = &runtimes->counters;
+	char version[PYTHON_VERSION_TEXT];
 
 	if (followed->found == PYTHON_FOUND || followed->found == PYTHON_NOT_STARTED)
 		return;
 	if (++followed->failures != FAILURES_MAX)
 		return;
 	followed->is_declared = true;
-	counters->unknown += followed->found == PYTHON_UNKNOWN;
+	counters->unknown += python_found_is_unknown(followed->found);
 	counters->not_located += followed->found == PYTHON_NO_PLACE;
 	counters->contradicted += followed->found == PYTHON_CONTRADICTED;
-	log_info("Python's frames are not read", "pid=%u version=%x why=\"%s\"",
-		 followed->process->key.tgid, followed->version,
-		 python_found_text(followed->found));
+	python_version_text(followed->version, version);
+	log_info("Python's frames are not read", "pid=%u version=%s why=\"%s\"",
+		 followed->process->key.tgid, version, python_found_text(followed->found));
 }
 
 static uint64_t age_us(const struct process *process)
@@ -606,7 +607,9 @@ enum frame_merge_result runtimes_why(const struct runtimes *runtimes, const stru
 		return time_ns < followed->placed_ns ? MERGE_early : MERGE_no_list;
 	if (!followed || !followed->is_declared)
 		return MERGE_early;
-	return followed->found == PYTHON_UNKNOWN ? MERGE_unknown : MERGE_no_place;
+	if (followed->found == PYTHON_TOO_NEW)
+		return MERGE_too_new;
+	return python_found_is_unknown(followed->found) ? MERGE_unknown : MERGE_no_place;
 }
 
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)

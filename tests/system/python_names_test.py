@@ -5,6 +5,8 @@ import collections
 import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
 
@@ -16,6 +18,8 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "progra
 PYTHONS = pythons("debian 3.6 3.8 3.10 3.12 3.13")
 SECONDS = int(os.environ.get("PYTHON_SECONDS", "6"))
 RATE = "197"
+
+NEWER = "the interpreter is newer than the agent knows: a newer agent reads its frames"
 
 Frame = collections.namedtuple("Frame", "function file line module is_runtime")
 
@@ -80,7 +84,7 @@ def is_prefix(chain, truth, lines):
 
 def marks_are_right(frames):
     """The interpreter's file is libpython where there is one."""
-    own = re.compile(r"libpython3" if any(frame.module.startswith("libpython3") for frame in frames) else r"python3")
+    own = re.compile(r"libpython3" if any(frame.module.startswith("libpython3") for frame in frames) else r"python")
     has_language = False
     for frame in frames:
         has_language |= bool(frame.function)
@@ -135,5 +139,38 @@ def test_versions():
         judge(version, *record(python, version), lines)
 
 
+def address_of(path, name):
+    """Where a symbol's value is in the file."""
+    symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+    address = int(next(line.split()[0] for line in symbols.splitlines() if line.endswith(" " + name)), 16)
+    headers = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    for fields in map(str.split, headers.splitlines()):
+        if fields[:1] == ["LOAD"] and 0 <= address - int(fields[2], 16) < int(fields[4], 16):
+            return address - int(fields[2], 16) + int(fields[1], 16)
+    raise RuntimeError("no segment has " + name)
+
+
+def test_newer():
+    """One that says of itself that it is a later version: nothing is guessed, and the samples and the log say so."""
+    python = os.path.join(WORK, "python3.77")
+    shutil.copy2(os.path.realpath("/usr/bin/python3"), python)
+    at = address_of(python, "Py_Version")
+    with open(python, "r+b") as file:
+        file.seek(at)
+        file.write(struct.pack("<I", 0x034d01f0))
+    target = start([python, "-c", "while True: sum(range(1000))"], "target.log")
+    output = os.path.join(WORK, "newer.otlp")
+    agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
+                            "--duration", "2s", "--frequency", RATE], capture_output=True, text=True, check=False)
+    end(target)
+    stacks = list(stacks_of(output))
+    declared = sum(count for incomplete, _, count in stacks if incomplete == NEWER)
+    total = sum(count for _, _, count in stacks)
+    check(declared > 0.7 * total > 0, "a newer version's samples say so", (declared, total, {i for i, _, _ in stacks}))
+    check(not any(frame.function for _, frames, _ in stacks for frame in frames), "and have no frames that are guessed")
+    check('version=3.77.1 why="newer than this agent knows: a newer agent reads it"' in agent.stderr,
+          "the agent's log says which one it is", agent.stderr[-1000:])
+
+
 need_bpf()
-run(test_versions)
+run(test_versions, test_newer)

@@ -366,7 +366,7 @@ def declared():
     check(len(why) == 3, "three programs are sampled", dict(why))
     check(not sum(counts[""] for counts in why.values()), "no sample is without a reason", dict(why))
     for process, reason in (("py_nowhere", "where the interpreter has its frames was not found"),
-                            ("py_other", "the interpreter's version or build is not known")):
+                            ("py_other", "the interpreter is newer than the agent knows: a newer agent reads its frames")):
         counts = why[process]
         check(counts[reason] > counts[EARLY] and not counts["joined"], "%s says why" % process, dict(counts))
     told = sum(counts[reason] for counts in why.values() for reason in counts if "the interpreter" in reason)

@@ -282,8 +282,23 @@ static void test_refused(void)
 	CHECK(!python_layout_find(0x020700f0, &layout));
 }
 
+static void test_texts(void)
+{
+	char text[PYTHON_VERSION_TEXT];
+
+	python_version_text(0x030e0af0, text);
+	CHECK_TEXT(text, "3.14.10");
+	python_version_text(0x030f00c2, text);
+	CHECK_TEXT(text, "3.15.0rc2");
+	python_version_text(0x03070000, text);
+	CHECK_TEXT(text, "3.7.0");
+	python_version_text(UINT32_MAX, text);
+	CHECK_TEXT(text, "255.255.255");
+}
+
 int main(void)
 {
+	test_texts();
 	test_installed();
 	test_3_14();
 	test_described();

@@ -212,7 +212,12 @@ static void test_not_yet(void)
 	}
 	other = python_3_11;
 	other.flags = RUNTIME_TRACES_REFERENCES;
-	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_UNKNOWN);
+	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_TRACES);
+	other = python_3_11;
+	other.version = 0x031000f0;
+	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_TOO_NEW);
+	other.version = 0x030f00b1;
+	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_UNRELEASED);
 	for (int i = 0; i < PYTHON_FOUND_COUNT; i++)
 		CHECK(*python_found_text((enum python_found)i));
 }
