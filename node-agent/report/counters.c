@@ -7,7 +7,7 @@
 
 #include "node-agent/own_process.h"
 
-enum { SOURCES_MAX = 4, TEXT_MAX = 1024 };
+enum { SOURCES_MAX = 5, TEXT_MAX = 1024 };
 
 enum { /* of nanoseconds, what a key is in */
 	US = 1000,
@@ -231,10 +231,12 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "nameless", "runtimes.nameless", {OF(names.nameless)}},
 	{LINE_runtimes, "no_list", "runtimes.no_list",
 	 {OF(names.merged[MERGE_no_list]), OF(names.merged[MERGE_early]),
-	  OF(names.merged[MERGE_unknown]), OF(names.merged[MERGE_no_place])}},
+	  OF(names.merged[MERGE_unknown]), OF(names.merged[MERGE_too_new]),
+	  OF(names.merged[MERGE_no_place])}},
 	{LINE_runtimes, "early", "runtimes.early", {OF(names.merged[MERGE_early])}},
 	{LINE_runtimes, "unsure", "runtimes.unsure", {OF(names.merged[MERGE_unsure])}},
 	{LINE_runtimes, "differ", "runtimes.differ", {OF(names.merged[MERGE_differ])}},
+	{LINE_runtimes, "guessed", "runtimes.guessed", {OF(names.merged[MERGE_guessed])}},
 	{LINE_runtimes, "names_cut", "runtimes.names_cut",
 	 {OF(names.codes.names_cut), OF(names.codes.lines_cut)}},
 	{LINE_runtimes, "codes", NULL, {OF(names.codes.read)}},

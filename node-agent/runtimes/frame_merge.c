@@ -107,6 +107,19 @@ static bool fit(const struct frame_merge *stack, const struct list *list, size_t
 	return !stack->is_native_whole || runs + *skipped <= loops;
 }
 
+/* Up to the innermost frame of code that was made at run time, or nothing. */
+static struct frame_merge up_to_made(const struct frame_merge *stack)
+{
+	struct frame_merge before = *stack;
+
+	before.is_native_whole = false;
+	before.native_count = 0;
+	for (size_t i = 0; i < stack->native_count && !before.native_count; i++)
+		if (stack->roles[i] == NATIVE_MADE)
+			before.native_count = i + 1;
+	return before;
+}
+
 struct merging {
 	const struct frame_merge *stack;
 	const struct list *list;
@@ -135,7 +148,8 @@ static void add_native(struct merging *to, size_t i)
 {
 	to->out[to->count++] = (struct merged_frame){
 		.at = (uint32_t)i,
-		.is_runtime = to->has_language && to->stack->roles[i] != NATIVE_OTHER,
+		.is_runtime = to->has_language && (to->stack->roles[i] == NATIVE_RUNTIME ||
+						   to->stack->roles[i] == NATIVE_LOOP),
 	};
 }
 
@@ -152,6 +166,7 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 	struct list list = list_of(stack->list, stack->list_words);
 	struct merging to = {.stack = stack, .list = &list, .out = out};
 	const size_t loops = count_loops(stack);
+	struct frame_merge before;
 	size_t skipped;
 
 	*count = native_alone(stack, out);
@@ -160,9 +175,14 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 	if (!list.words)
 		return list.state;
 	drop_ends(stack, &list, loops);
-	if (!fit(stack, &list, loops, &skipped))
-		return MERGE_differ;
-	for (size_t i = 0; i < stack->native_count; i++) {
+	if (!fit(stack, &list, loops, &skipped)) {
+		before = up_to_made(stack);
+		if (!before.native_count || !fit(&before, &list, count_loops(&before), &skipped))
+			return MERGE_differ;
+		to.stack = &before;
+		list.state = list.state == MERGE_joined ? MERGE_guessed : list.state;
+	}
+	for (size_t i = 0; i < to.stack->native_count; i++) {
 		if (stack->roles[i] == NATIVE_LOOP) {
 			if (skipped)
 				skipped--;

@@ -19,7 +19,10 @@
  * of Python's whose code object is at 0 with RUNTIME_FRAME_ENTRY is a run without frames: its loop
  * has none left, or none yet.
  *
- * What does not fit is declared and not joined. Pure. */
+ * What does not fit is declared and not joined, but where the native part goes through code that
+ *was made at run time: who called that is guessed, and frames of the loop may be passed over. There
+ *the list is joined with what is before that, and the native frames behind it are left out and
+ * declared. Pure. */
 #ifndef NODE_AGENT_RUNTIMES_FRAME_MERGE_H
 #define NODE_AGENT_RUNTIMES_FRAME_MERGE_H
 
@@ -29,6 +32,7 @@
 
 enum native_role {
 	NATIVE_OTHER,   /* of any other file */
+	NATIVE_MADE,    /* in no file: made at run time, by CPython's own JIT or another one */
 	NATIVE_RUNTIME, /* of a file that is the interpreter's */
 	NATIVE_LOOP,    /* in its loop */
 };
@@ -48,6 +52,7 @@ enum native_role {
 	X(list_cut, "the interpreter has more frames than are read")                       \
 	X(list_unread, "not all of the interpreter's frames were in memory")               \
 	X(list_wrong, "the interpreter's list of frames makes no sense")                   \
+	X(guessed, "native frames behind code that was made at run time are not known")    \
 	X(differ, "the interpreter's frames and the native ones do not belong together")
 
 enum frame_merge_result {

@@ -101,7 +101,7 @@ static bool find_roles(struct runtime_stacks *stacks, const struct located_frame
 	for (size_t i = 0; i < count; i++) {
 		const struct located_frame *frame = &located[i];
 
-		stacks->roles[i] = NATIVE_OTHER;
+		stacks->roles[i] = frame->place == PLACE_ANONYMOUS ? NATIVE_MADE : NATIVE_OTHER;
 		if (frame->place != PLACE_FILE ||
 		    !runtimes_is_file(stacks->runtimes, frame->executable->index))
 			continue;
@@ -152,6 +152,15 @@ static size_t put_frames(struct runtime_stacks *stacks, const struct sample_even
 	return put;
 }
 
+static bool has_language(const struct runtime_stacks *stacks, size_t count)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < count; i++)
+		has |= stacks->merged[i].is_language;
+	return has;
+}
+
 size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
 			   const struct located_frame *located, struct counted_frame *frames,
 			   size_t count, size_t room, bool is_whole,
@@ -166,11 +175,13 @@ size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_ev
 	};
 	const struct process_key key = process_key_of(sample);
 	size_t merged = count;
+	bool is_merged;
 
 	*result = MERGE_none;
 	if (count > USER_FRAMES_MAX || room < count + sample->runtime_count / 2)
 		return count;
-	if (find_roles(stacks, located, count) || sample->runtime_count)
+	is_merged = find_roles(stacks, located, count) || sample->runtime_count;
+	if (is_merged)
 		*result = frame_merge(&stack, stacks->merged, &merged);
 	if (*result == MERGE_no_list)
 		*result = runtimes_why(stacks->runtimes, &key, sample->time_ns);
@@ -178,7 +189,7 @@ size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_ev
 		 runtimes_is_unsure(stacks->runtimes, &key, located, count))
 		*result = MERGE_unsure;
 	stacks->counters.merged[*result]++;
-	if (merged == count) /* the native ones alone */
+	if (!is_merged || !has_language(stacks, merged))
 		return count;
 	memcpy(stacks->native, frames, count * sizeof *frames);
 	return put_frames(stacks, sample, frames, merged);

@@ -31,7 +31,9 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 			abort();
 		language += out[i].is_language;
 	}
-	if (natives != stack.native_count || language > words / 2)
+	if (natives > stack.native_count || language > words / 2)
+		abort();
+	if (natives < stack.native_count && (!natives || stack.roles[natives - 1] != NATIVE_MADE))
 		abort();
 	free(list);
 	free(out);

@@ -21,6 +21,10 @@ RATE = "197"
 
 NEWER = "the interpreter is newer than the agent knows: a newer agent reads its frames"
 
+# What a stack through CPython's own JIT may lack: its native frames, and no others. PYTHON_JIT=1, of builds that have it.
+NATIVE_LACKS = {"native frames behind code that was made at run time are not known", "code without frame pointers",
+                "a return address does not lie in an executable mapping"} if os.environ.get("PYTHON_JIT") else set()
+
 Frame = collections.namedtuple("Frame", "function file line module is_runtime")
 
 
@@ -109,6 +113,7 @@ def judge(version, chains, stacks, lines):
     counts, why, seen, wrong, marked = collections.Counter(), collections.Counter(), set(), [], []
     for incomplete, frames, count in stacks:
         chain = [frame for frame in reversed(frames) if frame.function]
+        incomplete = "" if chain and incomplete in NATIVE_LACKS else incomplete
         kind = "declared" if incomplete else "joined" if chain else "alone"
         counts[kind] += count
         why[incomplete] += count

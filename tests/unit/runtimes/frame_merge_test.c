@@ -8,7 +8,7 @@
 #include "bpf/runtime_frames.h"
 #include "tests/check.h"
 
-/* native: o other file, r interpreter's file, L its loop.
+/* native: a made at run time, o other file, r interpreter's file, L its loop.
  * list: p a frame, P one with an entry, 0 an entry without frames; C U O W: its end is not there
  * (cut, unread, a loop, wrong), x a word of no kind, 1 half a frame.
  * merged: p, native as above, m and M marked ones (r and L). */
@@ -55,6 +55,12 @@ static const struct row {
 	{"… of a list that is cut", "Lro", "PPC", "Lro", MERGE_differ, false},
 	{"more loops than entries", "LrLrLro", "P", "LrLrLro", MERGE_differ, false},
 	{"a list without any loop", "oo", "P", "oo", MERGE_differ, false},
+	{"made code in the loop", "aLro", "pP", "appMmo", MERGE_joined, false},
+	{"… from which the loop is passed over", "aro", "pP", "app", MERGE_guessed, false},
+	{"… one loop of two", "raroLro", "PPP", "rappp", MERGE_guessed, false},
+	{"… and the list is cut", "aLro", "pPPC", "appp", MERGE_list_cut, false},
+	{"… behind more loops than entries", "LrLrLaro", "P", "LrLrLaro", MERGE_differ, false},
+	{"… whose caller is cut", "a", "pP", "app", MERGE_joined, true},
 	{"a kernel thread", "", "", "", MERGE_none, false},
 };
 
@@ -92,6 +98,7 @@ static enum frame_merge_result merge(const char *native, const char *list, bool 
 	for (; native[stack.native_count]; stack.native_count++)
 		roles[stack.native_count] = native[stack.native_count] == 'L'   ? NATIVE_LOOP
 					    : native[stack.native_count] == 'r' ? NATIVE_RUNTIME
+					    : native[stack.native_count] == 'a' ? NATIVE_MADE
 										: NATIVE_OTHER;
 	stack.list_words = list_of(list, words);
 	const enum frame_merge_result result = frame_merge(&stack, out, &count);
