@@ -69,7 +69,8 @@ static bool read_table(const struct code_file *file, const Elf64_Shdr *table,
 		.loop_count = 1,
 		.loop = {{loop.st_value, loop.st_value + loop.st_size}},
 	};
-	if (symbol_find(file, table, "_Py_AddToAllObjects", &symbol))
+	/* Of the public interface, by which extensions of another kind of build are refused. */
+	if (symbol_find(file, table, "PyModule_Create2TraceRefs", &symbol))
 		out->flags |= RUNTIME_TRACES_REFERENCES;
 	return true;
 }

@@ -8,7 +8,7 @@
 
 #include "bpf/runtime_frames.h"
 
-/* Objects have two more words, which Py_TRACE_REFS gives them: layouts are others. */
+/* Built with Py_TRACE_REFS, which before 3.13 gives objects two more words. */
 enum runtime_symbols_flags { RUNTIME_TRACES_REFERENCES = 1 << 0 };
 
 enum { RUNTIME_LOOP_PARTS_MAX = 16 };

@@ -89,6 +89,30 @@ bool python_layout_find(uint32_t version, struct python_layout *out)
 	return false;
 }
 
+void python_layout_trace(struct python_layout *layout)
+{
+	enum { TRACED_BYTES = 16 };
+	uint16_t *const of_objects[] = {
+		&layout->code_argcount,	     &layout->code_kwonly,
+		&layout->code_flags,	     &layout->code_firstline,
+		&layout->code_filename,	     &layout->code_name,
+		&layout->code_qualname,	     &layout->code_lines,
+		&layout->code_varnames,	     &layout->code_bytes,
+		&layout->code_code,	     &layout->unicode_length,
+		&layout->unicode_state,	     &layout->unicode_ascii_data,
+		&layout->unicode_compact_data, &layout->bytes_size,
+		&layout->bytes_data,	     &layout->tuple_size,
+		&layout->tuple_items,	     &layout->frame_code,
+		&layout->frame_previous,     &layout->frame_instr,
+		&layout->frame_locals, /* frames last: of 3.11 on they are no objects */
+	};
+	const size_t count = sizeof of_objects / sizeof *of_objects;
+
+	for (size_t i = 0; i < (layout->frame_entry == NONE ? count : count - 4); i++)
+		if (*of_objects[i] != NONE)
+			*of_objects[i] += TRACED_BYTES;
+}
+
 /* The lowest byte: 0xa to 0xc are the levels before a release, which is 0xf, with a number each. */
 void python_version_text(uint32_t version, char text[PYTHON_VERSION_TEXT])
 {

@@ -2,7 +2,7 @@
 /* Where CPython's structures have what a profiler reads: thread states, frames, code objects and
  * strings, in bytes from their beginning.
  *
- * 3.6 to 3.12: one table, of 64-bit builds without Py_TRACE_REFS. Its numbers are those of the
+ * 3.6 to 3.12: one table, of 64-bit builds. Its numbers are those of the
  * debug information of 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with which the
  * test compares it. After its release a minor version keeps its layouts, but for
  * runtime_tstate_current (see there).
@@ -99,6 +99,10 @@ struct python_layout {
 /* version: as PY_VERSION_HEX has it, 0x030b07f0 for 3.11.7 (the exported Py_Version of 3.11 and
  * newer), or made of a file's name. False: not 3.6 to 3.12. */
 bool python_layout_find(uint32_t version, struct python_layout *out);
+
+/* The same of a build with Py_TRACE_REFS, before 3.13: all objects begin with two more words. Tried
+ * against 3.9.2. */
+void python_layout_trace(struct python_layout *layout);
 
 /* bytes: what is at _PyRuntime. False: no _Py_DebugOffsets, or of a version that is not known, or
  * in contradiction with itself. A stranger's: each member of out lies in the first page of its

@@ -50,7 +50,6 @@ const char *python_found_text(enum python_found found)
 		[PYTHON_CONTRADICTED] = "not what it looks like",
 		[PYTHON_TOO_NEW] = "newer than this agent knows: a newer agent reads it",
 		[PYTHON_UNRELEASED] = "a pre-release, unlike its release, which is read",
-		[PYTHON_TRACES] = "built with Py_TRACE_REFS: a build without it is read",
 		[PYTHON_COPIED] = "3.14 and newer without the GIL: one with it is read",
 		[PYTHON_UNKNOWN] = "a version or build that is not known",
 	};
@@ -116,13 +115,15 @@ static enum python_found find_layout(struct search *search, const struct runtime
 #endif
 	if (symbols->version >= PYTHON_VERSIONS_END)
 		return PYTHON_TOO_NEW;
-	if (symbols->flags & RUNTIME_TRACES_REFERENCES)
-		return PYTHON_TRACES;
 	if (!is_release(symbols->version))
 		return PYTHON_UNRELEASED;
-	if (symbols->version < 0x030d0000)
-		return python_layout_find(symbols->version, &search->layout) ? PYTHON_FOUND
-									     : PYTHON_UNKNOWN;
+	if (symbols->version < 0x030d0000) {
+		if (!python_layout_find(symbols->version, &search->layout))
+			return PYTHON_UNKNOWN;
+		if (symbols->flags & RUNTIME_TRACES_REFERENCES)
+			python_layout_trace(&search->layout);
+		return PYTHON_FOUND;
+	}
 	if (!read_bytes(search, state, bytes, sizeof bytes))
 		return PYTHON_NOT_STARTED;
 	if (!python_layout_decode(bytes, sizeof bytes, &search->layout))

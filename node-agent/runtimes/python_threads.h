@@ -36,7 +36,6 @@ enum python_found {
 	/* Layouts that are not known: */
 	PYTHON_TOO_NEW,
 	PYTHON_UNRELEASED, /* alphas and betas, which differ from their release */
-	PYTHON_TRACES,     /* Py_TRACE_REFS */
 	PYTHON_COPIED,     /* PYTHON_CODE_IS_COPIED */
 	PYTHON_UNKNOWN,    /* any other version or build */
 	PYTHON_FOUND_COUNT,

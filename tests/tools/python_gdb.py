@@ -93,7 +93,10 @@ class Interpreter:
         if gdb.lookup_global_symbol("Py_Version"):
             return int(evaluate("Py_Version")) >> 16 & 0xff
         text = open("/proc/%s/maps" % os.environ["PYTHON_PID"]).read()
-        return int(text.split("libpython3.")[1].split(".")[0].rstrip("m"))
+        if "libpython3." in text:
+            return int(text.split("libpython3.")[1].split(".")[0].rstrip("dm"))
+        return int(subprocess.run(["/proc/%s/exe" % os.environ["PYTHON_PID"], "-c", "import sys; print(sys.version_info[1])"],
+                                  stdout=subprocess.PIPE, check=True).stdout)
 
     def member(self, *names):
         return next(name for name in names if name in self.frame_names)

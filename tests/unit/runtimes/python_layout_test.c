@@ -282,6 +282,26 @@ static void test_refused(void)
 	CHECK(!python_layout_find(0x020700f0, &layout));
 }
 
+/* As gdb has it of a 3.9.2 so configured. Frames are objects up to 3.10 only. */
+static void test_traced(void)
+{
+	struct python_layout layout;
+
+	CHECK(python_layout_find(0x03090000, &layout));
+	python_layout_trace(&layout);
+	CHECK_NUMBER(layout.frame_previous, 40);
+	CHECK_NUMBER(layout.frame_instr, 120);
+	CHECK_NUMBER(layout.code_firstline, 56);
+	CHECK_NUMBER(layout.code_qualname, PYTHON_LAYOUT_NONE);
+	CHECK_NUMBER(layout.unicode_ascii_data, 64);
+	CHECK_NUMBER(layout.tstate_frame, 24);
+	CHECK(python_layout_find(0x030c0000, &layout));
+	python_layout_trace(&layout);
+	CHECK_NUMBER(layout.frame_previous, 8);
+	CHECK_NUMBER(layout.code_bytes, 208);
+	CHECK_NUMBER(layout.tuple_items, 40);
+}
+
 static void test_texts(void)
 {
 	char text[PYTHON_VERSION_TEXT];
@@ -298,6 +318,7 @@ static void test_texts(void)
 
 int main(void)
 {
+	test_traced();
 	test_texts();
 	test_installed();
 	test_3_14();

@@ -211,9 +211,6 @@ static void test_not_yet(void)
 		CHECK(python_threads_find(&made_up, &other, BASE, &out) != PYTHON_FOUND);
 	}
 	other = python_3_11;
-	other.flags = RUNTIME_TRACES_REFERENCES;
-	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_TRACES);
-	other = python_3_11;
 	other.version = 0x031000f0;
 	CHECK_NUMBER(python_threads_find(&made_up, &other, BASE, &out), PYTHON_TOO_NEW);
 	other.version = 0x030f00b1;
