@@ -12,6 +12,7 @@
 enum {
 	LOOP_BYTES_MAX = 1 << 20, /* 40 to 90 KB */
 	TARGETS_MAX = 64,         /* pieces of code that the loop jumps into */
+	THREAD_BYTES_MAX = 4096,  /* some 2000 */
 };
 
 /* --- which one it is --- */
@@ -28,18 +29,21 @@ static const struct {
 	{"_PyThreadState_Current", 0x03060000},
 };
 
+static bool read_int(const struct code_file *file, const Elf64_Sym *symbol, uint32_t *value)
+{
+	uint64_t offset;
+
+	return code_file_offset(file, symbol->st_value, &offset) >= sizeof *value &&
+	       code_file_read(file, offset, value, sizeof *value);
+}
+
 static uint32_t read_version(const struct code_file *file, const Elf64_Shdr *table)
 {
 	Elf64_Sym symbol;
-	uint64_t offset;
 	uint32_t version;
 
-	if (symbol_find(file, table, "Py_Version", &symbol)) {
-		if (code_file_offset(file, symbol.st_value, &offset) < sizeof version ||
-		    !code_file_read(file, offset, &version, sizeof version))
-			return 0;
-		return version >> 24 == 3 ? version : 0;
-	}
+	if (symbol_find(file, table, "Py_Version", &symbol))
+		return read_int(file, &symbol, &version) && version >> 24 == 3 ? version : 0;
 	for (size_t i = 0; i < sizeof first_seen / sizeof *first_seen; i++)
 		if (symbol_find(file, table, first_seen[i].name, &symbol))
 			return first_seen[i].version;
@@ -75,11 +79,27 @@ static bool read_table(const struct code_file *file, const Elf64_Shdr *table,
 	return true;
 }
 
+/* As libthread_db asks for it (glibc's nptl_db/structs.def). */
+static uint32_t read_thread_bytes(const struct code_file *file, const Elf64_Shdr *table)
+{
+	Elf64_Sym symbol;
+	uint32_t bytes;
+
+	if (file->machine != EM_AARCH64 || !table ||
+	    !symbol_find(file, table, "_thread_db_sizeof_pthread", &symbol) ||
+	    !read_int(file, &symbol, &bytes))
+		return 0;
+	return bytes <= THREAD_BYTES_MAX && bytes % 16 == 0 ? bytes : 0;
+}
+
 void runtime_file_read(const struct code_file *file, struct runtime_symbols *out)
 {
+	const Elf64_Shdr *table = symbol_table(file, SHT_DYNSYM);
+
 	*out = (struct runtime_symbols){0};
-	if (!read_table(file, symbol_table(file, SHT_DYNSYM), out))
-		read_table(file, symbol_table(file, SHT_SYMTAB), out);
+	if (read_table(file, table, out) || read_table(file, symbol_table(file, SHT_SYMTAB), out))
+		return;
+	out->thread_bytes = read_thread_bytes(file, table);
 }
 
 /* --- the loop's parts --- */

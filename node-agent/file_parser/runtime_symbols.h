@@ -14,11 +14,16 @@ enum runtime_symbols_flags { RUNTIME_TRACES_REFERENCES = 1 << 0 };
 enum { RUNTIME_LOOP_PARTS_MAX = 16 };
 
 struct runtime_symbols {
-	uint32_t language; /* enum runtime_language; 0: it is none, the rest is 0 */
+	uint32_t
+		language; /* enum runtime_language; 0: it is none, the rest but thread_bytes is 0 */
 	/* CPython's PY_VERSION_HEX; before 3.11 no file says more than 0x03MM0000; 0: not told */
 	uint32_t version;
 	uint32_t flags;
 	uint32_t loop_count;
+	/* Of arm64's C library: how far behind pthread_self() the thread pointer is, which is
+	 * sizeof(struct pthread); glibc says that to debuggers. Of an interpreter: what its
+	 * process' C library says. 0: not told. */
+	uint32_t thread_bytes, reserved;
 	/* ELF address of _PyRuntime; before 3.7 of _PyThreadState_Current */
 	uint64_t state, state_bytes;
 	/* ELF addresses of _PyEval_EvalFrameDefault and of what the compiler put elsewhere of it */

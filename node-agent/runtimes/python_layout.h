@@ -2,13 +2,13 @@
 /* Where CPython's structures have what a profiler reads: thread states, frames, code objects and
  * strings, in bytes from their beginning.
  *
- * 3.6 to 3.12: one table, of 64-bit builds. Its numbers are those of the
- * debug information of 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with which the
- * test compares it. After its release a minor version keeps its layouts, but for
+ * 3.6 to 3.12: one table, of 64-bit builds. Its numbers are those of the debug information of
+ * 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with which the test compares it. After its release a minor version keeps its layouts, but for
  * runtime_tstate_current (see there).
  * 3.13 and newer: _PyRuntime begins with _Py_DebugOffsets, the interpreter's own description
  * (Include/internal/pycore_runtime.h, since 3.14 pycore_debug_offsets.h), of free-threaded builds
- * too. Tried against Debian's builds of 3.13.18, 3.14.10 and 3.15.2, those with Py_DEBUG too.
+ * too. Tried against Debian's builds of 3.13.18, 3.14.10 and 3.15.2, those with Py_DEBUG too, and
+ * against 3.13.15 without the GIL.
  * An unknown version has no layout: nothing is guessed. */
 #ifndef NODE_AGENT_RUNTIMES_PYTHON_LAYOUT_H
 #define NODE_AGENT_RUNTIMES_PYTHON_LAYOUT_H

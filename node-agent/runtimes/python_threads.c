@@ -8,11 +8,12 @@
 enum {
 	STATE_BYTES_MAX = 512, /* of a thread's state */
 	PAGE_BYTES = 4096,
-	/* Around the thread pointer: thread-local variables of the program and its libraries are
-	 * below, the C library's own words of the thread above. */
-	BELOW_BYTES = 1024,
-	ABOVE_BYTES = 1792, /* glibc's words are 2304, in its first 1552 all slots */
-	AROUND_WORDS = (BELOW_BYTES + ABOVE_BYTES) / 8,
+	/* Around the thread pointer: on one side the thread-local variables of the program and its
+	 * libraries, on the other one the C library's own words of the thread. The former are below
+	 * on x86-64, the latter on arm64, where pthread_self() is their beginning. */
+	VARIABLES_BYTES = 1024,
+	THREAD_BYTES = 1792, /* glibc's words are 2304, in its first 1552 all slots */
+	AROUND_WORDS = (VARIABLES_BYTES + THREAD_BYTES) / 8,
 	DEEP_BYTES = 1024, /* a second block of slots: 512 of glibc's, 1024 of musl's */
 	CANDIDATES_MAX = 128,
 	LOWEST_ADDRESS = 65536,
@@ -20,7 +21,7 @@ enum {
 };
 
 struct state {
-	uint64_t address, thread;
+	uint64_t address, pointer; /* the thread's */
 };
 
 struct candidate {
@@ -33,6 +34,7 @@ struct search {
 	const struct python_memory *memory;
 	struct python_layout layout;
 	uint64_t current_at;
+	uint32_t thread_bytes, below; /* as in struct runtime_symbols; of `around` */
 	struct python_threads *out;
 	uint32_t interpreter_count, state_count, candidate_count;
 	uint64_t interpreters[PYTHON_INTERPRETERS_MAX];
@@ -48,6 +50,7 @@ const char *python_found_text(enum python_found found)
 		[PYTHON_NOT_STARTED] = "no threads yet",
 		[PYTHON_NO_PLACE] = "no pointer in its threads",
 		[PYTHON_CONTRADICTED] = "not what it looks like",
+		[PYTHON_NO_POINTER] = "a C library that does not say where thread pointers are",
 		[PYTHON_TOO_NEW] = "newer than this agent knows: a newer agent reads it",
 		[PYTHON_UNRELEASED] = "a pre-release, unlike its release, which is read",
 		[PYTHON_COPIED] = "3.14 and newer without the GIL: one with it is read",
@@ -59,7 +62,7 @@ const char *python_found_text(enum python_found found)
 
 bool python_found_is_unknown(enum python_found found)
 {
-	return found >= PYTHON_TOO_NEW;
+	return found >= PYTHON_NO_POINTER;
 }
 
 /* --- memory --- */
@@ -110,8 +113,8 @@ static enum python_found find_layout(struct search *search, const struct runtime
 
 	search->out->version = symbols->version;
 #if !defined(__x86_64__)
-	return PYTHON_UNKNOWN; /* pthread_self() is not the thread pointer, and nobody says how far
-				  off */
+	if (!symbols->thread_bytes)
+		return PYTHON_NO_POINTER;
 #endif
 	if (symbols->version >= PYTHON_VERSIONS_END)
 		return PYTHON_TOO_NEW;
@@ -209,7 +212,8 @@ static bool add_states(struct search *search, uint64_t interpreter)
 		if (!read_state(search, address, interpreter, &thread, &next))
 			return false;
 		if (thread)
-			search->states[search->state_count++] = (struct state){address, thread};
+			search->states[search->state_count++] =
+				(struct state){address, thread + search->thread_bytes};
 	}
 	return true;
 }
@@ -278,18 +282,18 @@ static void hit(struct search *search, int64_t at, int32_t in)
 		search->candidates[search->candidate_count++] = (struct candidate){at, in, 1};
 }
 
-static int64_t offset_of(uint32_t word)
+static int64_t offset_of(const struct search *search, uint32_t word)
 {
-	return (int64_t)word * 8 - BELOW_BYTES;
+	return (int64_t)word * 8 - search->below;
 }
 
 /* False: nothing of the thread is there. */
 static bool read_around(struct search *search, const struct state *state)
 {
-	if (state->thread % 8 || state->thread < LOWEST_ADDRESS + BELOW_BYTES)
+	if (state->pointer % 8 || state->pointer < LOWEST_ADDRESS + search->below)
 		return false;
-	read_some(search, state->thread - BELOW_BYTES, search->around, sizeof search->around);
-	return search->around[BELOW_BYTES / 8];
+	read_some(search, state->pointer - search->below, search->around, sizeof search->around);
+	return search->around[search->below / 8];
 }
 
 static void look_near(struct search *search, const struct state *state)
@@ -297,27 +301,28 @@ static void look_near(struct search *search, const struct state *state)
 	if (!read_around(search, state))
 		return;
 	for (uint32_t i = 0; i < AROUND_WORDS; i++)
-		if (search->around[i] == state->address && offset_of(i))
-			hit(search, offset_of(i), -1);
+		if (search->around[i] == state->address && offset_of(search, i))
+			hit(search, offset_of(search, i), -1);
 }
 
 /* Behind each of the C library's words of the thread; musl's lead into what is near in all but the
  * first thread. */
 static void look_deep(struct search *search, const struct state *state)
 {
+	const uint32_t first = search->thread_bytes ? 0 : search->below / 8;
 	uint64_t words[DEEP_BYTES / 8];
 
 	if (!read_around(search, state))
 		return;
-	for (uint32_t i = BELOW_BYTES / 8; i < AROUND_WORDS; i++) {
+	for (uint32_t i = first; i < first + THREAD_BYTES / 8; i++) {
 		const uint64_t to = search->around[i];
 
-		if (to % 8 || to < LOWEST_ADDRESS || to >> 47 || !offset_of(i))
+		if (to % 8 || to < LOWEST_ADDRESS || to >> 47 || !offset_of(search, i))
 			continue;
 		read_some(search, to, words, sizeof words);
 		for (uint32_t j = 0; j < DEEP_BYTES / 8; j++)
 			if (words[j] == state->address)
-				hit(search, offset_of(i), (int32_t)j * 8);
+				hit(search, offset_of(search, i), (int32_t)j * 8);
 	}
 }
 
@@ -345,7 +350,7 @@ static bool is_better(const struct search *search, const struct candidate *a,
 	if ((a->in < 0) != (b->in < 0))
 		return a->in < 0;
 	if ((a->at > 0) != (b->at > 0))
-		return a->at > 0;
+		return (a->at > 0) != (search->thread_bytes > 0);
 	return a->at < b->at;
 }
 
@@ -402,10 +407,18 @@ enum python_found python_threads_find(const struct python_memory *memory,
 				      const struct runtime_symbols *symbols, uint64_t base,
 				      struct python_threads *out)
 {
-	struct search search = {.memory = memory, .out = out};
+	struct search search = {
+		.memory = memory,
+		.out = out,
+		.thread_bytes = symbols->thread_bytes,
+		.below = symbols->thread_bytes ? THREAD_BYTES : VARIABLES_BYTES,
+	};
 	enum python_found found;
 
-	*out = (struct python_threads){.place.language = RUNTIME_CPYTHON};
+	*out = (struct python_threads){
+		.place.language = RUNTIME_CPYTHON,
+		.place.thread_id_minus_tp = -(int64_t)symbols->thread_bytes,
+	};
 	found = find_layout(&search, symbols, base + symbols->state);
 	if (found != PYTHON_FOUND)
 		return found;

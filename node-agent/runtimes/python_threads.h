@@ -34,6 +34,7 @@ enum python_found {
 	PYTHON_NO_PLACE,     /* threads, and none of them has its state near its thread pointer */
 	PYTHON_CONTRADICTED, /* what stands there is no such list */
 	/* Layouts that are not known: */
+	PYTHON_NO_POINTER, /* arm64: which thread pointer a thread's id belongs to */
 	PYTHON_TOO_NEW,
 	PYTHON_UNRELEASED, /* alphas and betas, which differ from their release */
 	PYTHON_COPIED,     /* PYTHON_CODE_IS_COPIED */

@@ -39,11 +39,11 @@ static bool ask(void *context, const struct executable *executable)
 static void take(void *context, uint32_t executable, const struct runtime_symbols *symbols)
 {
 	struct runtime_files *files = context;
+	const bool says = symbols && (symbols->language || symbols->thread_bytes);
 
 	files->answered++;
 	files->found += symbols && symbols->language;
-	file_answers_put(files->answers, executable, symbols && symbols->language ? symbols : NULL,
-			 sizeof *symbols);
+	file_answers_put(files->answers, executable, says ? symbols : NULL, sizeof *symbols);
 }
 
 struct runtime_files *runtime_files_new(struct process_table *table, struct code_pages *pages,
@@ -155,6 +155,13 @@ bool runtime_files_may_be(struct runtime_files *files, const struct mapping_even
 
 /* --- files as they are known --- */
 
+static const struct runtime_symbols *runtime_of(const void *answer)
+{
+	const struct runtime_symbols *symbols = answer;
+
+	return symbols && symbols->language ? symbols : NULL;
+}
+
 bool runtime_files_find(struct runtime_files *files, uint32_t index,
 			const struct runtime_symbols **symbols)
 {
@@ -164,22 +171,29 @@ bool runtime_files_find(struct runtime_files *files, uint32_t index,
 	*symbols = NULL;
 	if (!file_answers_find(files->answers, index, &answer))
 		return false;
-	*symbols = answer;
+	*symbols = runtime_of(answer);
 	executable = process_table_executable(files->table, index);
 	if (!executable)
 		return true;
 	if (executable->gnu.length)
-		learn(files, id_hash(&executable->gnu), answer);
+		learn(files, id_hash(&executable->gnu), *symbols);
 	learn(files,
 	      inode_hash(major(executable->st.st_dev), minor(executable->st.st_dev),
 			 executable->st.st_ino),
-	      answer);
+	      *symbols);
 	return true;
+}
+
+uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t executable)
+{
+	const struct runtime_symbols *symbols = file_answers_known(files->answers, executable);
+
+	return symbols ? symbols->thread_bytes : 0;
 }
 
 bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable)
 {
-	return file_answers_known(files->answers, executable);
+	return runtime_of(file_answers_known(files->answers, executable));
 }
 
 bool runtime_files_is_loop(const struct runtime_files *files, uint32_t executable, uint64_t address)

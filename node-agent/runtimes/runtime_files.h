@@ -29,6 +29,8 @@ bool runtime_files_find(struct runtime_files *files, uint32_t executable,
 /* So many answers have come; so many of them were interpreters. */
 uint32_t runtime_files_answers(const struct runtime_files *files);
 uint32_t runtime_files_known(const struct runtime_files *files);
+/* Of a file that was found: runtime_symbols.thread_bytes. */
+uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t executable);
 
 /* Whether that mapping's file may be one: it is, or nothing is known of it. */
 bool runtime_files_may_be(struct runtime_files *files, const struct mapping_event *mapping);

@@ -258,7 +258,7 @@ static uint32_t find_files(struct runtimes *runtimes, const struct process *proc
 			   struct interpreter found[IN_ONE_PROCESS_MAX], bool *is_unsure)
 {
 	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
-	uint32_t count = 0, generation;
+	uint32_t count = 0, thread_bytes = 0, generation;
 	size_t mapping_count = 0;
 
 	*is_unsure = false;
@@ -283,7 +283,11 @@ static uint32_t find_files(struct runtimes *runtimes, const struct process *proc
 		if (symbols)
 			found[count++] = (struct interpreter){executable, mappings[i].base,
 							      *symbols};
+		else if (executable != EXECUTABLE_NONE)
+			thread_bytes |= runtime_files_thread_bytes(runtimes->files, executable);
 	}
+	for (uint32_t i = 0; i < count; i++)
+		found[i].symbols.thread_bytes = thread_bytes;
 	free(mappings);
 	return count;
 }

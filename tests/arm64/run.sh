@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/arm64/run.sh BUILD: the agent compiled for arm64; its unwinder's tests under qemu's user emulation, the rows of
-# arm64's C library against llvm-dwarfdump and readelf, a process that walks its own stacks against libgcc. With
+# arm64's C library against llvm-dwarfdump and readelf, a process that walks its own stacks against libgcc, the threads of
+# Debian's CPython for arm64 and their frames against what its interface says. With
 # ARM64_KERNEL=1 the agent also samples under Debian's arm64 kernel, emulated (boot.sh), which takes minutes.
 # Prints TAP. Everything lies in BUILD/arm64.
 set -u
@@ -45,7 +46,7 @@ for tool in aarch64-linux-gnu-gcc qemu-aarch64 llvm-dwarfdump-19; do
 	exit 0
 done
 if ! why=$(sh tests/arm64/fetch.sh "$work/debian" libbpf-dev libelf-dev zlib1g-dev libprotobuf-c-dev nettle-dev libseccomp-dev \
-	libssl-dev 2>&1); then
+	libssl-dev libc6 libgcc-s1 zlib1g libexpat1 libssl3 libpython3.11 libpython3.11-minimal libpython3.11-stdlib 2>&1); then
 	echo "1..0 # SKIP $why"
 	exit 0
 fi
@@ -68,7 +69,8 @@ done
 
 compile="aarch64-linux-gnu-gcc -std=gnu11 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror -fomit-frame-pointer
 	-fno-optimize-sibling-calls -iquote . -iquote $built -pthread"
-with="$built/testable-agent.a -L$root/usr/lib/aarch64-linux-gnu -lz"
+with="$built/testable-agent.a -L$root/usr/lib/aarch64-linux-gnu -lbpf -lelf -lz -lnettle"
+python=$root/usr/lib/aarch64-linux-gnu/libpython3.11.so.1.0
 # shellcheck disable=SC2086
 {
 	$compile tests/arm64/walk_test.c $with -o "$work/walk" &&
@@ -80,6 +82,14 @@ result $? "the programs that walk their own stacks compile" "$work/compile.log"
 all_of "stacks as libgcc has them: without frame pointers" emulated "$work/walk"
 all_of "stacks as libgcc has them: linked statically" emulated "$work/walk_static"
 all_of "stacks as libgcc has them: return addresses signed" emulated "$work/walk_signed"
+
+# shellcheck disable=SC2086
+$compile -isystem "$root/usr/include" tests/arm64/python_test.c $with "$python" -Wl,--allow-shlib-undefined \
+	-o "$work/python" >"$work/compile_python.log" 2>&1
+result $? "the program that looks for its own Python frames compiles" "$work/compile_python.log"
+all_of "Python's threads and frames as CPython has them" timeout -k 5 120 qemu-aarch64 -cpu max -L "$root" \
+	-E LD_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu:/lib/aarch64-linux-gnu -E PYTHONHOME=/usr -E "PYTHON_LIBRARY=$python" \
+	"$work/python" "$root/lib/aarch64-linux-gnu/libc.so.6"
 
 /usr/bin/python3 -B tests/arm64/rows_test.py "qemu-aarch64 -L $libc $work/print_rows" $libc/lib/libc.so.6 $libc/lib/libm.so.6 \
 	$libc/lib/ld-linux-aarch64.so.1 $libc/lib/libgcc_s.so.1 "$work/walk_signed" "$built/farflame-agent" \

@@ -146,6 +146,31 @@ static void test_slot(void)
 	CHECK_NUMBER(out.place.thread_at, SLOT);
 }
 
+/* arm64: the C library's words of the thread, of which pthread_self() is the first, end at the
+ * thread pointer, and thread-local variables are above. */
+static void test_below(void)
+{
+	enum { THREAD_BYTES = 1888, SLOT_AT = SLOT - THREAD_BYTES };
+	struct runtime_symbols arm64 = python_3_11;
+	struct python_threads out;
+
+	arm64.thread_bytes = THREAD_BYTES;
+	make(2);
+	CHECK_NUMBER(python_threads_find(&made_up, &arm64, BASE, &out), PYTHON_NO_PLACE);
+	for (unsigned i = 0; i < 2; i++)
+		put(thread_at(i) + THREAD_BYTES, 0x50000000);
+	CHECK_NUMBER(python_threads_find(&made_up, &arm64, BASE, &out), PYTHON_FOUND);
+	CHECK_NUMBER(out.placed, 2);
+	CHECK_NUMBER(out.place.thread_id_minus_tp, -THREAD_BYTES);
+	CHECK_NUMBER(out.place.thread_at, SLOT_AT);
+	CHECK_NUMBER(out.place.other_at, 0);
+	for (unsigned i = 0; i < 2; i++)
+		put(thread_at(i) + THREAD_BYTES + 24, state_at(i));
+	CHECK_NUMBER(python_threads_find(&made_up, &arm64, BASE, &out), PYTHON_FOUND);
+	CHECK_NUMBER(out.place.thread_at, SLOT_AT);
+	CHECK_NUMBER(out.place.other_at, 24);
+}
+
 /* A variable of the thread's is null while it waits; alone it is worse than a slot. */
 static void test_variable(void)
 {
@@ -362,10 +387,11 @@ static void check_real(const char *python)
 int main(void)
 {
 #if !defined(__x86_64__)
-	SKIP("threads are found on x86-64 alone");
+	SKIP("arm64's are tests/arm64/python_test.c's");
 	return checks_done();
 #endif
 	test_slot();
+	test_below();
 	test_variable();
 	test_block();
 	test_not_yet();
