@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/allocations/probed_files.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "node-agent/kernel/stranger_file.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/kernel/uprobe.h"
 #include "node-agent/processes/process_files.h"
@@ -41,11 +43,16 @@ static dev_t device_of(int fd, const struct stat *st)
 	return stranger_file_system(fd) == OVERLAYFS_SUPER_MAGIC ? 0 : st->st_dev;
 }
 
-static bool file_is(const struct probed_file *file, dev_t device, const struct stat *st)
+static bool is_same(const struct probed_file *file, const struct stat *st)
 {
-	return file->number && file->device == device && file->inode == st->st_ino &&
+	return file->number && file->inode == st->st_ino &&
 	       file->changed.tv_sec == st->st_ctim.tv_sec &&
 	       file->changed.tv_nsec == st->st_ctim.tv_nsec;
+}
+
+static bool file_is(const struct probed_file *file, dev_t device, const struct stat *st)
+{
+	return file->device == device && is_same(file, st);
 }
 
 /* An index; PROBED_FILES_MAX: no room. */
@@ -78,6 +85,22 @@ static uint32_t file_find(const struct probed_files *files, dev_t device, const 
 	return PROBED_FILES_MAX;
 }
 
+/* What /proc/PID/exe is, if it has been met: most programs begin more than once. Nothing is opened,
+ * and the kernel waits for nobody who serves a file system. */
+static uint32_t find_met(const struct probed_files *files, uint32_t tgid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%u/exe", tgid);
+	if (!stranger_file_stat_at(AT_FDCWD, path, 0, &st))
+		return PROBED_FILES_MAX;
+	for (uint32_t i = 0; i < files->count; i++)
+		if (files->items[i].seen == st.st_dev && is_same(&files->items[i], &st))
+			return i;
+	return PROBED_FILES_MAX;
+}
+
 /* Takes fd. */
 static uint32_t file_take(struct probed_files *files, int fd, const struct stat *st,
 			  const char *name)
@@ -96,6 +119,7 @@ static uint32_t file_take(struct probed_files *files, int fd, const struct stat 
 	}
 	files->items[at] = (struct probed_file){
 		.device = device,
+		.seen = st->st_dev,
 		.inode = st->st_ino,
 		.changed = st->st_ctim,
 		.fd = fd,
@@ -124,11 +148,13 @@ static uint32_t take_path(struct probed_files *files, int path_fd, const char *p
 
 uint32_t probed_files_of_process(struct probed_files *files, uint32_t tgid)
 {
+	const uint32_t met = find_met(files, tgid);
 	char target[4096] = "";
-	int directory = process_directory_open("/proc", tgid, 0), path_fd;
+	int directory = met == PROBED_FILES_MAX ? process_directory_open("/proc", tgid, 0) : -1;
+	int path_fd;
 
 	if (directory < 0)
-		return PROBED_FILES_MAX;
+		return met;
 	path_fd = stranger_open_at(directory, "exe"); /* the kernel's have none */
 	if (path_fd >= 0 && !process_link_read(directory, "exe", target, sizeof target))
 		target[0] = '\0';

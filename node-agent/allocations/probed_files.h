@@ -30,6 +30,7 @@ enum file_state {
 
 struct probed_file {
 	dev_t device; /* 0: of any overlay file system */
+	dev_t seen;   /* the file system that it was met in first, also such a one */
 	ino_t inode;
 	struct timespec changed;
 	enum file_state state;
