@@ -127,24 +127,38 @@ static void fill_mapping(struct encoder *encoder, const struct profile_mapping *
 	to->n_attribute_indices = to->attribute_indices ? count : 0;
 }
 
+/* Locations of one function come one after the other. */
+static int32_t function_row(struct encoder *encoder, const struct profile_frame *frame)
+{
+	Dictionary *dictionary = encoder->dictionary;
+	const int32_t name = otlp_string_row(encoder, frame->function);
+	const int32_t file = otlp_string_row(encoder, frame->file);
+	const size_t last = dictionary->n_function_table - 1;
+	Function *function = dictionary->function_table[last];
+
+	if (last && function->name_strindex == name && function->filename_strindex == file)
+		return (int32_t)last;
+	function = MAKE(&encoder->arena, Function);
+	if (!function || dictionary->n_function_table >= encoder->function_room) {
+		encoder->arena.failed = true;
+		return 0;
+	}
+	function->name_strindex = name;
+	function->filename_strindex = file;
+	dictionary->function_table[dictionary->n_function_table] = function;
+	return (int32_t)dictionary->n_function_table++;
+}
+
 static void fill_named_location(struct encoder *encoder, const struct profile_frame *from,
 				Location *to)
 {
-	Dictionary *dictionary = encoder->dictionary;
-	Function *function = MAKE(&encoder->arena, Function);
 	Line *line = MAKE(&encoder->arena, Line);
 
 	to->lines = arena_array(&encoder->arena, 1, sizeof *to->lines);
-	if (!function || !line || !to->lines ||
-	    dictionary->n_function_table >= encoder->function_room) {
-		encoder->arena.failed = true;
+	if (!line || !to->lines)
 		return;
-	}
-	function->name_strindex = otlp_string_row(encoder, from->function);
-	function->filename_strindex = otlp_string_row(encoder, from->file);
-	line->function_index = (int32_t)dictionary->n_function_table;
+	line->function_index = function_row(encoder, from);
 	line->line = from->line;
-	dictionary->function_table[dictionary->n_function_table++] = function;
 	to->lines[0] = line;
 	to->n_lines = 1;
 }

@@ -10,6 +10,15 @@ static int compare_numbers(uint64_t a, uint64_t b)
 
 /* --- locations --- */
 
+static int by_function(const struct profile_frame *left, const struct profile_frame *right)
+{
+	int order = compare_numbers(left->file, right->file);
+
+	if (!order)
+		order = compare_numbers(left->function, right->function);
+	return order ? order : compare_numbers(left->line, right->line);
+}
+
 static int by_mapping_and_address(const void *a, const void *b, void *context)
 {
 	const struct profile_frame *frames = context;
@@ -18,6 +27,8 @@ static int by_mapping_and_address(const void *a, const void *b, void *context)
 
 	if (!order)
 		order = compare_numbers(frames[left].address, frames[right].address);
+	if (!order)
+		order = by_function(&frames[left], &frames[right]);
 	return order ? order : compare_numbers(left, right);
 }
 
