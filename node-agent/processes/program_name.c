@@ -123,6 +123,18 @@ static struct word without_minor(struct word name)
 	return name;
 }
 
+/* bash /dev/fd/63: a pipe, or what has no name */
+static bool is_descriptor(struct word path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/", "/dev/std"};
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		if (path.length > strlen(folders[i]) &&
+		    !memcmp(path.at, folders[i], strlen(folders[i])))
+			return true;
+	return false;
+}
+
 /* Of a URL neither who asks nor what for; an assignment may set anything. */
 static bool put_file(struct name *name, struct word file)
 {
@@ -139,6 +151,8 @@ static bool put_file(struct name *name, struct word file)
 			if (*stop == '?' || *stop == '#')
 				file.length = (size_t)(stop - file.at);
 	}
+	if (is_descriptor(file))
+		return false;
 	file = base_of(file);
 	return !memchr(file.at, '=', file.length) && put_word(name, file);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """group_by=program: what interpreters run, told of real ones by their process ids, which the test has from starting them. What
 --command-lines keeps on the host is not told so either; where nobody told a program it is the executable's name."""
+import gzip
 import os
 import shutil
 import signal
@@ -111,6 +112,9 @@ def everywhere(server, processes):
     check({"app.py", "shop.work", "python3 -c"} <= {line["labels"]["program"] for line in lines}, "/timeline tells them apart", lines)
     for form in ("folded", "pprof", "csv", "speedscope", "md"):
         equal(server.get("/api/v1/flamegraph", format=form, group_by="program", match=match, **ask)[0], 200, "format=%s" % form)
+    body = server.get("/api/v1/flamegraph", format="pprof", group_by="program", **ask)[2]
+    body = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+    equal([text in body for text in (b"\x07program", b"\x06app.py", b"\x0fno such program")], [True, True, False], "pprof has it as a label")
     nothing = server.flamegraph(match='{program="nonesuch"}')["accounting"].get("nothing", "")
     check("the program 'nonesuch'; there are: " in nothing, "an unknown one is told so", nothing)
 
