@@ -12,6 +12,7 @@ enum {
 	AHEAD_BYTES = 256, /* that are read of a str or bytes at once */
 	PAGE_BYTES = 4096,
 	CHARACTER_UNKNOWN = 0xfffd,
+	CO_NO_MONITORING_EVENTS = 0x2000000, /* 3.13, Include/cpython/code.h */
 };
 
 static uint32_t int_at(const uint8_t *bytes, uint16_t at)
@@ -225,6 +226,7 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 		return PYTHON_CODE_UNREAD;
 	code->format = layout->lines;
 	code->first_line = int_at(head, layout->code_firstline);
+	code->is_interpreters = int_at(head, layout->code_flags) & CO_NO_MONITORING_EVENTS;
 	*out = code;
 	return PYTHON_CODE_READ;
 }

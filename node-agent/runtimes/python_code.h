@@ -27,6 +27,8 @@ struct python_code {
 	const uint8_t *lines;
 	size_t bytes; /* that all of it takes */
 	bool is_name_cut, is_lines_cut;
+	bool is_interpreters; /* no function of anybody's: the interpreter puts it between two of
+				 them (3.13: a class and its __init__), and shows it to nobody */
 };
 
 enum python_code_state {

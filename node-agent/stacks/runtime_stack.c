@@ -68,26 +68,28 @@ static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
 	       stranger_memory_read(reading->directory, address, to, bytes);
 }
 
-/* What has no name still is a frame of Python's. */
-static struct counted_frame name_frame(struct reading *reading, const uint64_t *words)
+/* What has no name still is a frame of Python's. False: it is the interpreter's own. */
+static bool name_frame(struct reading *reading, const uint64_t *words, struct counted_frame *frame)
 {
 	struct runtime_stacks *stacks = reading->stacks;
-	struct counted_frame frame = {
-		.kind = PROFILE_FRAME_NAMED, .function = "[no name]", .type = "cpython"};
 	const struct python_code *code = NULL;
 
 	if (reading->has_layout)
 		code = python_codes_find(stacks->codes, &reading->process, &reading->memory,
 					 &reading->layout, stack_frame_address(words[0]),
 					 runtime_frame_cookie(words[1]), reading->now_ns);
+	if (code && code->is_interpreters)
+		return false;
+	*frame = (struct counted_frame){
+		.kind = PROFILE_FRAME_NAMED, .function = "[no name]", .type = "cpython"};
 	stacks->counters.frames++;
 	stacks->counters.nameless += !code;
 	if (!code)
-		return frame;
-	frame.function = code->name;
-	frame.file = code->file;
-	frame.line = python_code_line(code, runtime_frame_position(words[1]));
-	return frame;
+		return true;
+	frame->function = code->name;
+	frame->file = code->file;
+	frame->line = python_code_line(code, runtime_frame_position(words[1]));
+	return true;
 }
 
 /* --- joining --- */
@@ -139,10 +141,11 @@ static size_t put_frames(struct runtime_stacks *stacks, const struct sample_even
 	for (size_t i = 0; i < count; i++) {
 		const struct merged_frame *from = &stacks->merged[i];
 
-		if (!from->is_language && is_trampoline(stacks, from->at))
+		if (from->is_language ? !name_frame(&reading, &list[from->at], &frames[put])
+				      : is_trampoline(stacks, from->at))
 			continue;
-		frames[put] = from->is_language ? name_frame(&reading, &list[from->at])
-						: stacks->native[from->at];
+		if (!from->is_language)
+			frames[put] = stacks->native[from->at];
 		if (from->is_runtime)
 			frames[put].kind = PROFILE_FRAME_RUNTIME;
 		put++;

@@ -7,6 +7,9 @@ import sys
 import threading
 import time
 
+sys.dont_write_bytecode = True
+import python_awaits  # pylint: disable=wrong-import-position
+
 chains = []
 is_noting = True
 
@@ -102,6 +105,7 @@ def each():
     list(map(lambda x: burn() + x, range(2)))
     sorted([2, 1], key=functools.cmp_to_key(compare))
     hold()
+    python_awaits.each(burn)
     recurse(20)
     exec("burn()", globals())
     return [burn() for _ in range(2)]

@@ -2,6 +2,7 @@
 """Stacks of Python programs as the agent sends them, against the chains of calls that the program says it has: function,
 file and line of each frame, native frames around them in their true order, the interpreter's own ones marked."""
 import collections
+import inspect
 import json
 import os
 import re
@@ -14,7 +15,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import otlp  # pylint: disable=wrong-import-position
 from harness import BUILD, WORK, check, end, need_bpf, note, pythons, run, skip, start  # pylint: disable=wrong-import-position
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_names.py")
+PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")  # as imports say it
+PROGRAM = os.path.join(PROGRAMS, "python_names.py")
+OWN = (PROGRAM, os.path.join(PROGRAMS, "python_awaits.py"))  # its files
 PYTHONS = pythons("debian 3.6 3.8 3.10 3.12 3.13")
 SECONDS = int(os.environ.get("PYTHON_SECONDS", "6"))
 RATE = "197"
@@ -34,11 +37,14 @@ def lines_by_function():
 
     def add(code):
         found[code.co_name] |= {line for _, _, line in code.co_lines() if line}
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            found[code.co_name].add(0)  # how it ends has no line, in some versions
         for constant in code.co_consts:
             if hasattr(constant, "co_code"):
                 add(constant)
-    with open(PROGRAM) as file:
-        add(compile(file.read(), PROGRAM, "exec"))
+    for name in OWN:
+        with open(name) as file:
+            add(compile(file.read(), name, "exec"))
     return found
 
 
@@ -67,6 +73,7 @@ def stacks_of(path):
     note("counters: %s" % {name: value for name, value in reader.counters().items() if "runtimes" in name})
 
 
+LIBRARY = re.compile(r"/asyncio/|^<frozen |/(selectors|types|abc|_?weakref(set)?|contextvars|heapq|concurrent/futures/\w+)\.py$")
 # Code of exec() is gone before anybody looks, or not.
 NAMELESS = Frame("[no name]", "", 0, "", False)
 
@@ -83,7 +90,16 @@ def is_prefix(chain, truth, lines):
         if at + 1 < len(chain) and frame.line != line:
             return False
     last = chain[-1]
-    return last.file != PROGRAM or last.line in lines[last.function.split(".")[-1]]
+    return last.file not in OWN or last.line in lines[last.function.split(".")[-1]]
+
+
+def without_ends(chain, lines):
+    """Without what asyncio does in functions that call none of the program's, and what has not begun, as coroutines
+    that are just being made: none of these says where it is."""
+    while LIBRARY.search(chain[-1].file) or (
+            chain[-1].file in OWN and chain[-1].line == min(lines[chain[-1].function.split(".")[-1]] - {0})):
+        chain = chain[:-1]
+    return chain
 
 
 def marks_are_right(frames):
@@ -119,6 +135,7 @@ def judge(version, chains, stacks, lines):
         why[incomplete] += count
         if incomplete or not chain:
             continue
+        chain = without_ends(chain, lines)
         truths = [i for i, truth in enumerate(chains) if is_prefix(chain, truth, lines)]
         seen |= {i for i in truths if len(chains[i]) == len(chain)}
         if not truths:

@@ -208,12 +208,20 @@ static void image_fill(struct image *image, const struct python_layout *layout)
 	put(image, TABLE + 32, 4 | 3 << 8, 2);
 }
 
-static enum python_code_state image_read(struct image *image, const struct python_layout *layout,
-					 struct python_code **code)
+static enum python_code_state image_read_as(struct image *image,
+					    const struct python_layout *layout, uint32_t flags,
+					    struct python_code **code)
 {
 	const struct python_memory memory = {read_image, image};
 
-	return python_code_read(&memory, layout, BASE + OBJECT, runtime_cookie(1, 0, 0, 10), code);
+	return python_code_read(&memory, layout, BASE + OBJECT, runtime_cookie(1, 0, flags, 10),
+				code);
+}
+
+static enum python_code_state image_read(struct image *image, const struct python_layout *layout,
+					 struct python_code **code)
+{
+	return image_read_as(image, layout, 0, code);
 }
 
 static void test_made_up(void)
@@ -247,6 +255,11 @@ static void test_made_up(void)
 	CHECK_TEXT(code->file, "文\xef\xbf\xbd");
 	CHECK_NUMBER(python_code_line(code, 4), 13);
 	CHECK_NUMBER(python_code_line(code, RUNTIME_POSITION_NONE), 10);
+	CHECK(!code->is_interpreters);
+	free(code);
+	put(&image, OBJECT + layout.code_flags, 0x2000001, 4);
+	CHECK_NUMBER(image_read_as(&image, &layout, 0x2000001, &code), PYTHON_CODE_READ);
+	CHECK(code->is_interpreters);
 	free(code);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		image_fill(&image, &layout);
