@@ -208,9 +208,8 @@ static void image_fill(struct image *image, const struct python_layout *layout)
 	put(image, TABLE + 32, 4 | 3 << 8, 2);
 }
 
-static enum python_code_state image_read_as(struct image *image,
-					    const struct python_layout *layout, uint32_t flags,
-					    struct python_code **code)
+static enum python_code_state image_read_as(struct image *image, const struct python_layout *layout,
+					    uint32_t flags, struct python_code **code)
 {
 	const struct python_memory memory = {read_image, image};
 
