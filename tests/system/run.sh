@@ -43,8 +43,8 @@ for file in $tests; do
 	case ${file##*/} in
 	server_page_*) alone="$alone $file" ;;
 	*_test.mjs) together="$together $file" ;;
-	alerts_* | backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | function_heat_* | go_names_* | \
-		hard_cases_* | numbers_* | queries_* | recursion_* | senders_* | store_faults_* | stores_* | symbol_* | starts_* | symbolicate_* | symbols_agree.sh | \
+	alerts_* | backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | faults_* | fleet_* | formats_* | function_heat_* | go_names_* | \
+		hard_cases_* | numbers_* | queries_* | recursion_* | senders_* | store_faults_* | stores_* | symbol_* | starts_* | symbolicate_* | symbols_agree.sh | traces_* | \
 		upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;
 	*) alone="$alone $file" ;;
 	esac
