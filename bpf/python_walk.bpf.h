@@ -43,7 +43,8 @@ struct runtime_walk {
 	__u32 frames, limit;     /* how many, and most; 1 to RUNTIME_FRAMES_MAX */
 	__u16 code_from;         /* of what is read of a code object; this and how much: */
 	__u8 code_bytes, frame_bytes;
-	__u8 reserved[4];
+	__u8 is_other; /* the state is of an interpreter that is not the first */
+	__u8 reserved[3];
 	__u64 read[RUNTIME_READ_MAX / sizeof(__u64) + 2]; /* of one object */
 };
 
@@ -127,6 +128,16 @@ static __always_inline int python_state_at(const struct runtime_place *place, __
 	return id == pointer + place->thread_id_minus_tp ? PYTHON_FOUND : PYTHON_NONE;
 }
 
+static __always_inline int python_state_is_other(const struct runtime_place *place, __u64 state)
+{
+	__u64 interpreter;
+
+	return place->first_interpreter &&
+	       !RUNTIME_READ(&interpreter, sizeof(interpreter),
+			     state + place->layout.tstate_interp) &&
+	       interpreter != place->first_interpreter;
+}
+
 /* UNREAD: some place was not there, and no other one has it. */
 static __always_inline int python_state_find(const struct runtime_place *place, __u64 pointer,
 					     __u64 *state)
@@ -200,6 +211,7 @@ static __always_inline int python_walk_begin(struct runtime_walk *walk, __u64 *w
 
 	walk->layout = place->layout;
 	walk->count = walk->frames = walk->steps = 0;
+	walk->is_other = 0;
 	walk->seen = 0;
 	walk->seen_until = 2;
 	if (!pointer || place->language != RUNTIME_CPYTHON || !python_walk_spans(walk))
@@ -208,6 +220,7 @@ static __always_inline int python_walk_begin(struct runtime_walk *walk, __u64 *w
 	if (found != PYTHON_FOUND)
 		return found == PYTHON_UNREAD ? runtime_walk_end(walk, words, RUNTIME_END_UNREAD)
 					      : 1;
+	walk->is_other = python_state_is_other(place, state);
 	if (RUNTIME_READ(&walk->frame, sizeof(walk->frame), state + walk->layout.tstate_frame))
 		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
 	if (walk->frame && walk->layout.cframe_frame != RUNTIME_OFFSET_NONE &&
@@ -289,7 +302,7 @@ static __always_inline int python_walk_step(struct runtime_walk *walk, __u64 *wo
 	__u8 entry;
 
 	if (!frame)
-		return 1;
+		return walk->is_other ? runtime_walk_end(walk, words, RUNTIME_END_OTHER) : 1;
 	if (!runtime_is_address(frame))
 		return runtime_walk_end(walk, words, RUNTIME_END_WRONG);
 	if (walk->steps++ >= walk->limit * RUNTIME_STEPS_A_FRAME)

@@ -44,6 +44,9 @@ enum runtime_end {
 	RUNTIME_END_UNREAD,  /* its memory was not there */
 	RUNTIME_END_LOOP,    /* it leads back to itself */
 	RUNTIME_END_WRONG,   /* what stands there is no address */
+	/* It was read to its end, and is that of an interpreter that is not the process' first:
+	 * who has started it may be in the same thread, and has its frames elsewhere */
+	RUNTIME_END_OTHER,
 };
 
 static inline __u64 runtime_frame_code(__u64 address)
@@ -113,9 +116,10 @@ struct runtime_layout {
 	__u16 frame_entry;
 	__u16 code_argcount, code_kwonly, code_flags, code_firstline; /* ints */
 	__u16 code_bytes; /* where the bytecode begins, of RUNTIME_INSTR_IS_POINTER */
+	__u16 tstate_interp;
 	__u8 entry_value; /* the byte's, of an entry; of shims: this and more */
 	__u8 flags;       /* enum runtime_layout_flags */
-	__u8 reserved[6];
+	__u8 reserved[4];
 };
 
 /* One per process that has an interpreter; identity as in samples, start_time_ns 0: whoever has the
@@ -131,6 +135,7 @@ struct runtime_place {
 	__s64 thread_at, other_at;
 	__s32 thread_in, other_in;
 	__s64 thread_id_minus_tp; /* thread_id is pthread_self(), which is not tp everywhere */
+	__u64 first_interpreter;  /* an address; 0: not known */
 	struct runtime_layout layout;
 };
 

@@ -37,9 +37,17 @@ static enum frame_merge_result end_of(uint64_t word)
 		return MERGE_list_cut;
 	case RUNTIME_END_UNREAD:
 		return MERGE_list_unread;
+	case RUNTIME_END_OTHER:
+		return MERGE_list_other;
 	default:
 		return MERGE_list_wrong;
 	}
+}
+
+/* Read up to its end, though another one may go on there. */
+static bool is_whole(enum frame_merge_result state)
+{
+	return state == MERGE_joined || state == MERGE_list_other;
 }
 
 static struct list list_of(const uint64_t *words, size_t count)
@@ -56,7 +64,7 @@ static struct list list_of(const uint64_t *words, size_t count)
 		list.state = stack_frame_kind(words[at]) == STACK_FRAME_RUNTIME_END
 				     ? end_of(words[at])
 				     : MERGE_list_wrong;
-	else if (list.has_rest)
+	if (list.has_rest && is_whole(list.state))
 		list.state = MERGE_list_wrong;
 	return list;
 }
@@ -83,14 +91,17 @@ static bool is_entering(const struct frame_merge *stack)
 	return i < stack->native_count && stack->roles[i] == NATIVE_LOOP;
 }
 
-/* Runs without frames at the root end, for which there is no loop, are the thread's own. */
+/* Runs without frames at the root end, for which there is no loop, are the thread's own. Where
+ * there are loops for no other interpreter, it has no frames in this thread. */
 static void drop_ends(const struct frame_merge *stack, struct list *list, size_t loops)
 {
-	while (stack->is_native_whole && list->state == MERGE_joined && list->runs > loops &&
+	while (stack->is_native_whole && is_whole(list->state) && list->runs > loops &&
 	       !stack_frame_address(stack->list[list->words - 2])) {
 		list->words -= 2;
 		list->runs--;
 	}
+	if (list->state == MERGE_list_other && stack->is_native_whole && list->runs == loops)
+		list->state = MERGE_joined;
 }
 
 /* Whether runs and loops fit each other, the innermost `skipped` loops left out. Ends that are cut
@@ -172,9 +183,11 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 	*count = native_alone(stack, out);
 	if (!list.words && list.state == MERGE_joined) /* no list at all */
 		return loops ? MERGE_no_list : MERGE_none;
-	if (!list.words)
+	if (!list.words && list.state != MERGE_list_other)
 		return list.state;
 	drop_ends(stack, &list, loops);
+	if (!list.words)
+		return loops ? list.state : MERGE_none;
 	if (!fit(stack, &list, loops, &skipped)) {
 		before = up_to_made(stack);
 		if (!before.native_count || !fit(&before, &list, count_loops(&before), &skipped))

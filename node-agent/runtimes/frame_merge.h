@@ -51,6 +51,7 @@ enum native_role {
 	X(unsure, "it was not known yet whether its program is interpreted")               \
 	X(list_cut, "the interpreter has more frames than are read")                       \
 	X(list_unread, "not all of the interpreter's frames were in memory")               \
+	X(list_other, "another interpreter's frames in the same thread were not read")     \
 	X(list_wrong, "the interpreter's list of frames makes no sense")                   \
 	X(guessed, "native frames behind code that was made at run time are not known")    \
 	X(differ, "the interpreter's frames and the native ones do not belong together")

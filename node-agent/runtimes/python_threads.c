@@ -159,6 +159,7 @@ static void set_layout(const struct python_layout *from, struct runtime_layout *
 		.code_flags = from->code_flags,
 		.code_firstline = from->code_firstline,
 		.code_bytes = from->code_bytes,
+		.tstate_interp = from->tstate_interp,
 		.entry_value = (uint8_t)from->entry_value,
 	};
 	if (from->flags & PYTHON_INSTR_IS_POINTER)
@@ -218,6 +219,7 @@ static bool add_states(struct search *search, uint64_t interpreter)
 	return true;
 }
 
+/* The newest is the first of the list, the process' first one its last. */
 static enum python_found add_interpreters(struct search *search, uint64_t interpreter)
 {
 	while (interpreter) {
@@ -231,6 +233,9 @@ static enum python_found add_interpreters(struct search *search, uint64_t interp
 		    !read_word(search, interpreter + search->layout.interp_next, &interpreter))
 			return PYTHON_CONTRADICTED;
 	}
+	if (!interpreter && search->interpreter_count)
+		search->out->place.first_interpreter =
+			search->interpreters[search->interpreter_count - 1];
 	return search->state_count ? PYTHON_FOUND : PYTHON_NOT_STARTED;
 }
 

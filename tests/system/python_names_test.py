@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import otlp  # pylint: disable=wrong-import-position
@@ -194,5 +195,39 @@ def test_newer():
           "the agent's log says which one it is", agent.stderr[-1000:])
 
 
+def newest():
+    """(version, path) of the last one that has what these programs need."""
+    return next(((version, python) for version, python in reversed(PYTHONS.items()) if version not in ("3.6", "3.7") and python),
+                (None, None))
+
+
+def test_interpreters():
+    """A thread's frames are those of the interpreter that it is in; that there may be more of them is said."""
+    version, python = newest()
+    if not python:
+        skip("no interpreter that can have another one")
+        return
+    output = os.path.join(WORK, "interpreters.otlp")
+    target = start([python, os.path.join(PROGRAMS, "python_interpreters.py"), "60"], "target.log")
+    time.sleep(0.5)
+    agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
+                            "--duration", "3s", "--frequency", RATE], capture_output=True, text=True)
+    end(target)
+    check(agent.returncode == 0, "an interpreter within another one: the agent ends well", agent.stderr[-2000:])
+    found, said = collections.Counter(), collections.Counter()
+    for incomplete, frames, count in stacks_of(output):
+        names = {frame.function.split(".")[-1] for frame in frames}
+        where = "inner" if "inner_main" in names else "first" if "first_main" in names else None
+        found[where] += count
+        said[where] += count if "another interpreter" in incomplete else 0
+        if where == "inner" and not {"outer", "first_main"}.isdisjoint(names):
+            found["mixed"] += count
+    note("an interpreter within another one (%s): %s, said %s" % (version, dict(found), dict(said)))
+    check(found["inner"] > 20 and found["first"] > 20, "both interpreters' frames are there", dict(found))
+    check(not found["mixed"] and said["inner"] >= 0.95 * found["inner"],  # or that something else is missing
+          "that frames outside of an interpreter are missing is said", (dict(found), dict(said)))
+    check(not said["first"], "and not of the first one's", dict(said))
+
+
 need_bpf()
-run(test_versions, test_newer)
+run(test_versions, test_newer, test_interpreters)

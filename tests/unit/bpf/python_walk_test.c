@@ -408,6 +408,23 @@ static void expect_end(enum runtime_end why, unsigned frames)
 	CHECK_NUMBER(walk.count, 2 * frames + 1);
 }
 
+static void test_other_interpreter(void)
+{
+	make(&versions[2], 2, 2);
+	place.layout.tstate_interp = 16;
+	put(STATE + 16, MEMORY, 8);
+	place.first_interpreter = MEMORY;
+	go(256);
+	CHECK_NUMBER(end_of(), 0);
+	put(STATE + 16, MEMORY + 0x80, 8);
+	expect_end(RUNTIME_END_OTHER, 2);
+	go(1);
+	CHECK_NUMBER(end_of(), RUNTIME_END_CUT);
+	place.first_interpreter = 0;
+	go(256);
+	CHECK_NUMBER(end_of(), 0);
+}
+
 static void test_states_unread(void)
 {
 	make(&versions[2], 2, 2);
@@ -567,6 +584,7 @@ int main(void)
 	test_positions();
 	test_tags();
 	test_places();
+	test_other_interpreter();
 	test_states_unread();
 	test_holes();
 	test_borders();

@@ -10,7 +10,8 @@
 
 /* native: a made at run time, o other file, r interpreter's file, L its loop.
  * list: p a frame, P one with an entry, 0 an entry without frames; C U O W: its end is not there
- * (cut, unread, a loop, wrong), x a word of no kind, 1 half a frame.
+ * (cut, unread, a loop, wrong), X: another interpreter's may follow, x a word of no kind, 1 half a
+ * frame.
  * merged: p, native as above, m and M marked ones (r and L). */
 static const struct row {
 	const char *what, *native, *list, *merged;
@@ -61,6 +62,15 @@ static const struct row {
 	{"… and the list is cut", "aLro", "pPPC", "appp", MERGE_list_cut, false},
 	{"… behind more loops than entries", "LrLrLaro", "P", "LrLrLaro", MERGE_differ, false},
 	{"… whose caller is cut", "a", "pP", "app", MERGE_joined, true},
+	{"an interpreter that is not the first, alone in its thread", "LrLro", "PpPX", "pMmppMmo",
+	 MERGE_joined, false},
+	{"… in a thread with an entry of its own", "Lro", "P0X", "pMmo", MERGE_joined, false},
+	{"… called by another one", "LrLrLro", "PPX", "pMmpMmMmo", MERGE_list_other, false},
+	{"… without frames yet", "rLro", "X", "rLro", MERGE_list_other, false},
+	{"… without frames or loops", "oo", "X", "oo", MERGE_none, false},
+	{"… with more entries than loops", "Lro", "PPX", "Lro", MERGE_differ, false},
+	{"… without an end", "LrLro", "pX", "pMmMmo", MERGE_list_wrong, false},
+	{"… where the native part is cut", "L", "PPX", "pMp", MERGE_list_other, true},
 	{"a kernel thread", "", "", "", MERGE_none, false},
 };
 
@@ -72,7 +82,7 @@ static size_t list_of(const char *text, uint64_t *words)
 
 	for (; *text; text++) {
 		const uint64_t code = *text == '0' ? 0 : 0x1000 + count;
-		static const char ends[] = "CUOW";
+		static const char ends[] = "CUOWX";
 		const char *end = strchr(ends, *text);
 		if (end)
 			words[count++] = runtime_frame_end((enum runtime_end)(end - ends + 1));

@@ -124,6 +124,7 @@ static void test_slot(void)
 	CHECK_NUMBER(out.place.current_at, BASE + STATE + CURRENT);
 	CHECK_NUMBER(out.place.thread_at, SLOT);
 	CHECK_NUMBER(out.place.thread_in, -1);
+	CHECK_NUMBER(out.place.first_interpreter, INTERPRETER);
 	CHECK_NUMBER(out.place.other_at, 0);
 	CHECK_NUMBER(out.place.layout.tstate_thread_id, THREAD_ID);
 	CHECK_NUMBER(out.place.layout.frame_previous, 48);
