@@ -229,5 +229,41 @@ def test_interpreters():
     check(not said["first"], "and not of the first one's", dict(said))
 
 
+LOOP = ["run_until_complete", "run_forever", "_run_once", "_run"]  # in front of what a task runs
+KIND = re.compile(r"(?:kind|part)_(\d)$")
+
+
+def test_tasks():
+    """A sample of one of 1000 tasks shows which kind it is, in the event loop; shares are those that the program counts."""
+    version, python = newest()
+    if not python:
+        skip("no interpreter that has what the tasks need")
+        return
+    output = os.path.join(WORK, "tasks.otlp")
+    target = start([python, os.path.join(PROGRAMS, "python_tasks.py"), "7"], "target.log", stdout=subprocess.PIPE)
+    time.sleep(1)
+    agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
+                            "--duration", "5s", "--frequency", "499"], capture_output=True, text=True)
+    spent = json.loads(target.communicate()[0].decode())
+    check(agent.returncode == 0, "tasks: the agent ends well", agent.stderr[-2000:])
+    counts, astray = collections.Counter(), []
+    for incomplete, frames, count in stacks_of(output):
+        chain = [frame.function.split(".")[-1] for frame in reversed(frames) if frame.function]
+        if incomplete or "measured" not in chain:
+            continue
+        kinds = [(at, KIND.match(name).group(1)) for at, name in enumerate(chain) if KIND.match(name)]
+        if len(kinds) != 1 or chain[:kinds[0][0]][-len(LOOP):] != LOOP or chain[kinds[0][0] + 1] != "measured":
+            astray.append(chain)
+        else:
+            counts["kind_" + kinds[0][1]] += count
+    total, all_ns = sum(counts.values()), sum(spent.values())
+    shares = {kind: (counts[kind] / max(total, 1), ns / all_ns) for kind, ns in spent.items()}
+    wrong = [kind for kind, (got, want) in shares.items() if abs(got - want) > 4 * (want / max(total, 1)) ** 0.5 + 0.02]
+    note("tasks (%s): %d samples, shares %s" % (version, total, {kind: "%.3f of %.3f" % pair for kind, pair in shares.items()}))
+    check(total > 50, "samples of tasks", total)
+    check(not astray, "each in a task of its own, in the event loop", astray[:2])
+    check(len(shares) == 5 and not wrong, "shares of 1000 tasks are what the program counts", (total, shares))
+
+
 need_bpf()
-run(test_versions, test_newer, test_interpreters)
+run(test_versions, test_newer, test_interpreters, test_tasks)
