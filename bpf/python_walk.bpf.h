@@ -248,18 +248,22 @@ static __always_inline __u32 python_position(const struct runtime_walk *walk, __
 								 : RUNTIME_POSITION_NONE;
 }
 
-/* Reads it, in place of the frame. */
-static __always_inline __u16 python_cookie(struct runtime_walk *walk, __u64 code)
+/* What a frame's word has of its code, which is read in place of the frame. */
+static __always_inline __u64 python_marks(struct runtime_walk *walk, __u64 code)
 {
 	const struct runtime_layout *layout = &walk->layout;
 	const __u32 from = walk->code_from;
+	__u32 flags;
+	__u16 cookie;
 
 	if (RUNTIME_READ(walk->read, walk->code_bytes, code + from))
 		return 0;
-	return runtime_cookie(runtime_read_int(walk, layout->code_argcount - from),
-			      runtime_read_int(walk, layout->code_kwonly - from),
-			      runtime_read_int(walk, layout->code_flags - from),
-			      runtime_read_int(walk, layout->code_firstline - from));
+	flags = runtime_read_int(walk, layout->code_flags - from);
+	cookie = runtime_cookie(runtime_read_int(walk, layout->code_argcount - from),
+				runtime_read_int(walk, layout->code_kwonly - from), flags,
+				runtime_read_int(walk, layout->code_firstline - from));
+	return (__u64)cookie << 32 |
+	       (runtime_code_is_generator(flags) ? RUNTIME_FRAME_GENERATOR : 0);
 }
 
 /* Of the frame that was read and is to be shown. */
@@ -277,7 +281,7 @@ static __always_inline int python_walk_frame(struct runtime_walk *walk, __u64 *w
 	walk->frames++;
 	runtime_walk_add(walk, words, runtime_frame_code(code));
 	runtime_walk_add(walk, words,
-			 runtime_frame_place(position, python_cookie(walk, code), is_entry));
+			 runtime_frame_place(position, 0, is_entry) | python_marks(walk, code));
 	return 0;
 }
 

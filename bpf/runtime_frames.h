@@ -33,11 +33,13 @@ enum runtime_language {
  *	bit 48      RUNTIME_FRAME_ENTRY: the interpreter's loop was entered from C for it. The
  *	            frames inside of it, up to the next entry, run in the same loop. With a code
  *	            object at 0: the loop has no frames any more
+ *	bit 49      RUNTIME_FRAME_GENERATOR: of a generator or a coroutine of any kind
  *
  * Instead of the frames that are missing at the root end, where any are: STACK_FRAME_RUNTIME_END
  * with enum runtime_end. */
-#define RUNTIME_POSITION_NONE 0xffffffffU
-#define RUNTIME_FRAME_ENTRY   (1ULL << 48)
+#define RUNTIME_POSITION_NONE   0xffffffffU
+#define RUNTIME_FRAME_ENTRY     (1ULL << 48)
+#define RUNTIME_FRAME_GENERATOR (1ULL << 49)
 
 enum runtime_end {
 	RUNTIME_END_CUT = 1, /* more than RUNTIME_FRAMES_MAX, or than there is time for */
@@ -62,6 +64,12 @@ static inline __u64 runtime_frame_place(__u32 position, __u16 cookie, int is_ent
 static inline __u64 runtime_frame_end(enum runtime_end why)
 {
 	return (__u64)why | (__u64)STACK_FRAME_RUNTIME_END << STACK_FRAME_KIND_SHIFT;
+}
+
+/* Of co_flags: CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR. */
+static inline int runtime_code_is_generator(__u32 flags)
+{
+	return (flags & (0x20 | 0x80 | 0x200)) != 0;
 }
 
 static inline __u32 runtime_frame_position(__u64 place)

@@ -24,9 +24,11 @@ const char *frame_merge_name(enum frame_merge_result result)
 /* --- the list --- */
 
 struct list {
-	size_t words;  /* of frames, two each */
-	size_t runs;   /* that are whole */
-	bool has_rest; /* frames of one more, whose entry is not among them */
+	size_t words;    /* of frames, two each */
+	size_t runs;     /* that are whole */
+	bool has_rest;   /* frames of one more, whose entry is not among them */
+	size_t passed;   /* frames that may_be_passed() … */
+	bool has_passed; /* … and are */
 	enum frame_merge_result state;
 };
 
@@ -50,6 +52,15 @@ static bool is_whole(enum frame_merge_result state)
 	return state == MERGE_joined || state == MERGE_list_other;
 }
 
+/* A generator that waits for another one: an exception that is thrown into it goes to the other one
+ * at once, which alone has a loop then; it stands in the list as if it had, too (3.9 to 3.11). */
+static bool may_be_passed(const uint64_t *words, size_t at)
+{
+	const uint64_t both = RUNTIME_FRAME_ENTRY | RUNTIME_FRAME_GENERATOR;
+
+	return at >= 2 && (words[at + 1] & words[at - 1] & both) == both;
+}
+
 static struct list list_of(const uint64_t *words, size_t count)
 {
 	struct list list = {.state = MERGE_joined};
@@ -58,6 +69,7 @@ static struct list list_of(const uint64_t *words, size_t count)
 	for (; at + 2 <= count && stack_frame_kind(words[at]) == STACK_FRAME_PYTHON; at += 2) {
 		list.has_rest = !runtime_frame_is_entry(words[at + 1]);
 		list.runs += !list.has_rest;
+		list.passed += may_be_passed(words, at);
 	}
 	list.words = at;
 	if (at < count)
@@ -104,6 +116,22 @@ static void drop_ends(const struct frame_merge *stack, struct list *list, size_t
 		list->state = MERGE_joined;
 }
 
+/* All that may be passed are, where just so many loops are missing. */
+static void pass(const struct frame_merge *stack, struct list *list, size_t loops)
+{
+	if (!stack->is_native_whole || list->state != MERGE_joined || !list->passed ||
+	    list->runs != loops + list->passed)
+		return;
+	list->runs -= list->passed;
+	list->has_passed = true;
+}
+
+/* 3.9's ends at a generator that is passed. */
+static bool ends_early(const struct frame_merge *stack, const struct list *list)
+{
+	return list->state == MERGE_joined && may_be_passed(stack->list, list->words - 2);
+}
+
 /* Whether runs and loops fit each other, the innermost `skipped` loops left out. Ends that are cut
  * are at the root, and what is there of both has to fit from the leaf on. */
 static bool fit(const struct frame_merge *stack, const struct list *list, size_t loops,
@@ -146,7 +174,8 @@ static void add_run(struct merging *to)
 	bool is_entry = false;
 
 	for (; to->at < to->list->words && !is_entry; to->at += 2) {
-		is_entry = runtime_frame_is_entry(words[to->at + 1]);
+		is_entry = runtime_frame_is_entry(words[to->at + 1]) &&
+			   !(to->list->has_passed && may_be_passed(words, to->at));
 		if (!stack_frame_address(words[to->at]))
 			continue;
 		to->out[to->count++] = (struct merged_frame){.at = (uint32_t)to->at,
@@ -188,6 +217,9 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 	drop_ends(stack, &list, loops);
 	if (!list.words)
 		return loops ? list.state : MERGE_none;
+	if (ends_early(stack, &list))
+		return MERGE_differ;
+	pass(stack, &list, loops);
 	if (!fit(stack, &list, loops, &skipped)) {
 		before = up_to_made(stack);
 		if (!before.native_count || !fit(&before, &list, count_loops(&before), &skipped))

@@ -19,6 +19,9 @@
  * of Python's whose code object is at 0 with RUNTIME_FRAME_ENTRY is a run without frames: its loop
  * has none left, or none yet.
  *
+ * Where there are fewer loops, generators that an exception has passed may have none: then all of
+ * them have.
+ *
  * What does not fit is declared and not joined, but where the native part goes through code that
  *was made at run time: who called that is guessed, and frames of the loop may be passed over. There
  *the list is joined with what is before that, and the native frames behind it are left out and

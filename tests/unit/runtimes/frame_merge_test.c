@@ -9,10 +9,9 @@
 #include "tests/check.h"
 
 /* native: a made at run time, o other file, r interpreter's file, L its loop.
- * list: p a frame, P one with an entry, 0 an entry without frames; C U O W: its end is not there
- * (cut, unread, a loop, wrong), X: another interpreter's may follow, x a word of no kind, 1 half a
- * frame.
- * merged: p, native as above, m and M marked ones (r and L). */
+ * list: p a frame, P one with an entry, G one of a generator, 0 an entry without frames; C U O W:
+ * its end is not there (cut, unread, a loop, wrong), X: another interpreter's may follow, x a word
+ * of no kind, 1 half a frame. merged: p, native as above, m and M marked ones (r and L). */
 static const struct row {
 	const char *what, *native, *list, *merged;
 	enum frame_merge_result result;
@@ -71,6 +70,15 @@ static const struct row {
 	{"… with more entries than loops", "Lro", "PPX", "Lro", MERGE_differ, false},
 	{"… without an end", "LrLro", "pX", "pMmMmo", MERGE_list_wrong, false},
 	{"… where the native part is cut", "L", "PPX", "pMp", MERGE_list_other, true},
+	{"generators that wait for one another (3.10)", "LrLrLro", "GGP", "pMmpMmpMmo",
+	 MERGE_joined, false},
+	{"… and are passed by an exception", "LrLrrLrLro", "PGGGPP", "pMmpMmmpppMmpMmo",
+	 MERGE_joined, false},
+	{"… (3.11)", "LrrLro", "pGGGpP", "ppMmmppppMmo", MERGE_joined, false},
+	{"… where one runs on and waits for another one", "LrLrLro", "GGGGP", "LrLrLro",
+	 MERGE_differ, false},
+	{"… which ends the list (3.9)", "LrLro", "GG", "LrLro", MERGE_differ, false},
+	{"… when just entering", "LrLrLro", "PGG", "LrLrLro", MERGE_differ, false},
 	{"a kernel thread", "", "", "", MERGE_none, false},
 };
 
@@ -90,8 +98,9 @@ static size_t list_of(const char *text, uint64_t *words)
 			words[count++] = 77ULL << STACK_FRAME_KIND_SHIFT;
 		else
 			words[count++] = runtime_frame_code(code);
-		if (*text == 'p' || *text == 'P' || *text == '0')
-			words[count++] = runtime_frame_place(2, 1, *text != 'p');
+		if (*text == 'p' || *text == 'P' || *text == '0' || *text == 'G')
+			words[count++] = runtime_frame_place(2, 1, *text != 'p') |
+					 (*text == 'G' ? RUNTIME_FRAME_GENERATOR : 0);
 	}
 	return count;
 }
