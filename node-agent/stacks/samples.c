@@ -8,15 +8,13 @@
 #include "bpf/runtime_frames.h"
 #include "node-agent/report/modules.h"
 #include "node-agent/stacks/runtime_stack.h"
+#include "node-agent/stacks/stack_judge.h"
 #include "node-agent/stacks/stack_print.h"
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
 	NAMED_MAX = FRAMES_MAX + RUNTIME_FRAMES_MAX,
 	ATTRIBUTES_MAX = 64, /* of one sample */
-	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
-	 * bionic and ld.so: 20 to 50). */
-	ENTRY_REACH = 64,
 	/* So many processes are told of at once, and so many more a report: a host that starts
 	 * thousands a second tells of some. */
 	TELL_MOST = 1024,
@@ -34,24 +32,6 @@ struct samples {
 	struct counted_attribute attributes[ATTRIBUTES_MAX];
 	uint32_t hour, tell_left; /* the report's; processes that may still be told of */
 };
-
-static const char *const sentences[] = {
-#define SENTENCE(name_, sentence_) sentence_,
-	WALK_RESULTS(SENTENCE)};
-
-static const char *const names[] = {
-#define NAME(name_, sentence_) #name_,
-	WALK_RESULTS(NAME)};
-
-const char *walk_result_sentence(enum walk_result result)
-{
-	return sentences[result];
-}
-
-const char *walk_result_name(enum walk_result result)
-{
-	return names[result];
-}
 
 struct samples *samples_new(const struct samples_sources *from, struct error *err)
 {
@@ -138,58 +118,6 @@ static size_t add_kernel(struct samples *samples, const struct sample_event *sam
 
 /* --- the user part --- */
 
-static bool ends_at_entry(const struct located_frame *outermost)
-{
-	const struct executable *executable = outermost->executable;
-
-	return outermost->place == PLACE_FILE && executable->entry &&
-	       outermost->address >= executable->entry &&
-	       outermost->address - executable->entry < ENTRY_REACH;
-}
-
-/* A frame pointer of zero alone says that the outermost frame was reached. Programs without frame
- * pointers keep what they like in that register, zero too: only the entry point proves it. */
-static enum walk_result judge_end(const struct sample_event *sample,
-				  const struct located_frame *outermost)
-{
-	if (!(sample->flags & SAMPLE_END_GUESSED) || ends_at_entry(outermost))
-		return WALK_complete;
-	return outermost->place == PLACE_FILE ? WALK_no_table : WALK_no_frame_pointer;
-}
-
-static enum walk_result judge(const struct samples *samples, const struct sample_event *sample,
-			      size_t user_count, size_t in_code)
-{
-	enum walk_result result = sample->result < WALK_RESULT_COUNT ? sample->result
-								     : WALK_no_frame_pointer;
-	const struct located_frame *last;
-
-	if (result != WALK_complete || sample->flags & SAMPLE_KERNEL_THREAD)
-		return result;
-	if (!user_count)
-		return WALK_no_frame_pointer;
-	last = &samples->located[in_code < user_count ? in_code : in_code - 1];
-	if (last->place == PLACE_UNKNOWN || last->place == PLACE_ASKED)
-		return WALK_no_mapping;
-	if (in_code < user_count)
-		return in_code ? WALK_not_code : WALK_leaf_not_code;
-	return judge_end(sample, last);
-}
-
-/* The first frame whose caller the kernel side looked for by what had been mapped there before;
- * count: there is none. */
-static size_t find_outdated(const struct samples *samples, const struct sample_event *sample,
-			    size_t count)
-{
-	if (!sample->generation)
-		return count;
-	for (size_t i = 0; i < count; i++)
-		if (samples->located[i].since &&
-		    (int32_t)(samples->located[i].since - sample->generation) > 0)
-			return i;
-	return count;
-}
-
 static void use_pages(struct samples *samples, size_t count)
 {
 	for (size_t i = 0; samples->from.pages && i < count; i++) {
@@ -212,10 +140,10 @@ static size_t locate_user(struct samples *samples, const struct sample_event *sa
 	if (sample->user_count)
 		in_code = process_table_locate(samples->from.table, &key, sample->time_ns, user,
 					       sample->user_count, true, samples->located);
-	*result = judge(samples, sample, sample->user_count, in_code);
+	*result = stack_judge(sample, samples->located, in_code);
 	if (walked > in_code)
 		walked = in_code;
-	outdated = find_outdated(samples, sample, walked);
+	outdated = stack_outdated(sample, samples->located, walked);
 	if (outdated < walked) {
 		*result = WALK_mappings_changed;
 		in_code = outdated + 1;

@@ -93,10 +93,6 @@ void samples_set_waits(struct samples *samples, const struct kernel_waits *waits
 void samples_runtime_counters(const struct samples *samples, struct runtime_stacks_counters *out);
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 
-/* The sentence of bpf/results.h; "" for complete. */
-const char *walk_result_sentence(enum walk_result result);
-const char *walk_result_name(enum walk_result result);
-
 void samples_free(struct samples *samples);
 
 #endif

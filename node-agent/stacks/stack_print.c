@@ -5,7 +5,7 @@
 
 #include "bpf/runtime_frames.h"
 #include "common/clock.h"
-#include "node-agent/stacks/samples.h"
+#include "node-agent/stacks/stack_judge.h"
 
 static void print_frame(FILE *to, uint64_t address, const struct located_frame *frame,
 			bool is_caller)

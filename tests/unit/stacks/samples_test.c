@@ -8,6 +8,7 @@
 
 #include "node-agent/report/modules.h"
 #include "node-agent/stacks/samples.h"
+#include "node-agent/stacks/stack_judge.h"
 #include "tests/unit/processes/fake_proc.h"
 
 static const struct executable program = {.index = 1, .entry = 0x1000, .fd = -1};
