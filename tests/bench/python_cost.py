@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What names inside of Python cost: 20 processes of the CPythons that this machine has, half of them at work, and one
-after the other the agent, the same agent with --interpreters off, the OpenTelemetry eBPF profiler (OTEL_PROFILER) and
-py-spy record (PY_SPY, nonblocking, a parent's children all at once), so many rounds; medians.
+after the other the agent, the OpenTelemetry eBPF profiler (OTEL_PROFILER) and py-spy record (PY_SPY, nonblocking, a
+parent's children all at once), so many rounds; medians. What the names alone cost is the difference of two agents that
+run at the same time, one of them with --interpreters off: whatever else the machine does, both see it.
 
 python_rows() is the part "python" of bench.py. BENCH_PYTHON_SECONDS (20) of each measurement, BENCH_PYTHON_ROUNDS (3)."""
 import glob
@@ -149,22 +150,36 @@ def share(found, holds):
 
 # --- steady ---
 
-def steady(kind):
-    profiler = kind(19)
+def steady(*kinds):
+    """Of each what it costs; they run at the same time."""
+    profilers = [kind(19) for kind in kinds]
     time.sleep(SETTLE_S)
-    profiler.watch.take()
-    since, costs = time.monotonic(), Window(profiler.pid)
+    for profiler in profilers:
+        profiler.watch.take()
+    since, costs = time.monotonic(), [Window(profiler.pid) for profiler in profilers]
     time.sleep(SECONDS)
-    costs.close()
+    for window in costs:
+        window.close()
+    seen = [figures(profiler, since, window) for profiler, window in zip(profilers, costs)]
+    for profiler in profilers:
+        profiler.stop()
+    return seen
+
+
+def figures(profiler, since, costs):
     wire = [length for _, length, _ in profiler.reports(since)]
     found, every, _ = samples(profiler, since, "bench-python")
-    seen = {"pss": pss_kib(profiler.pid) / 1024, "peak": profiler.watch.take() / 1024, "maps": costs.map_bytes / MIB,
+    return {"pss": pss_kib(profiler.pid) / 1024, "peak": profiler.watch.take() / 1024, "maps": costs.map_bytes / MIB,
             "user": costs.shares()[0], "bpf": costs.shares()[1], "us": costs.us_per_sample(), "wire": sum(wire) / max(every, 1),
             "samples": every, "of python": 100 * sum(s.count for s in found) / max(every, 1),
             "named": share(found, lambda s: s.is_named), "whole": share(found, lambda s: s.is_whole),
             "depth": sum(s.count * len(s.names) for s in found) / max(every, 1)}
-    profiler.stop()
-    return seen
+
+
+def more():
+    """What the agent takes for the names; with "depth" and "of python" as they are."""
+    on, off = steady(ours, without)
+    return {key: on[key] - off[key] for key in on} | {key: on[key] for key in ("samples", "depth", "of python")}
 
 
 def spied(parent):
@@ -182,9 +197,9 @@ def spied(parent):
 
 def rounds(row):
     """{name: median of each figure}"""
-    kinds = {"with": lambda _: steady(ours), "without": lambda _: steady(without)}
+    kinds = {"with": lambda _: steady(ours)[0], "more": lambda _: more()}
     if OTEL:
-        kinds["otel"] = lambda _: steady(Otel)
+        kinds["otel"] = lambda _: steady(Otel)[0]
     if PY_SPY:
         kinds["py-spy"] = spied
     seen = {name: [] for name in kinds}
@@ -208,22 +223,22 @@ def columns(seen, show):
 
 
 def steady_rows(row, seen):
-    on, off = seen["with"], seen["without"]
+    on, names = seen["with"], seen["more"]
     row("python: %d processes, %d CPythons; %d x %d s; load average %.1f" % (
         PROCESSES, len(interpreters()), ROUNDS, SECONDS, os.getloadavg()[0]), "", "", "peers")
 
-    def line(what, show, budget="", more=None):
+    def line(what, show, budget="", added=None):
         mine, peers = columns(seen, show)
-        row("  " + what, mine + (" (%s)" % more if more else ""), budget, peers)
+        row("  " + what, mine + (" (%s)" % added if added else ""), budget, peers)
 
-    python = on["of python"] / 100
-    line("memory (PSS), peak, MB", lambda s: "%.1f, %.1f" % (s["pss"], s["peak"]), "+2 MB", "%+.2f MB" % (on["pss"] - off["pss"]))
-    line("BPF maps, MiB", lambda s: "%.2f" % s["maps"], "+1 MiB", "%+.2f MiB" % (on["maps"] - off["maps"]))
+    line("memory (PSS), peak, MB", lambda s: "%.1f, %.1f" % (s["pss"], s["peak"]), "+2 MB", "%+.2f MB" % names["pss"])
+    line("BPF maps, MiB", lambda s: "%.2f" % s["maps"], "+1 MiB", "%+.2f MiB" % names["maps"])
     line("user space + BPF of the machine, %", lambda s: "%.3f + %.3f" % (s["user"], s["bpf"]), "+0.05 %",
-         "%+.3f %%" % (on["user"] + on["bpf"] - off["user"] - off["bpf"]))
-    line("BPF a sample, us (%.1f frames of Python's)" % on["depth"], lambda s: "%.1f" % s["us"],
-         "%+.1f us" % (3 * python + 0.15 * on["depth"]), "%+.1f us" % (on["us"] - off["us"]))
-    line("bytes a sample on the wire", lambda s: "%.1f" % s["wire"], "+10", "%+.1f of %d" % (on["wire"] - off["wire"], on["samples"]))
+         "%+.3f %+.3f %%" % (names["user"], names["bpf"]))
+    line("BPF a sample, us (%.0f %% Python's, %.1f of its frames)" % (names["of python"], names["depth"]),
+         lambda s: "%.1f" % s["us"], "%+.1f us" % (3 * names["of python"] / 100 + 0.15 * names["depth"]),
+         "%+.1f us" % names["us"])
+    line("bytes a sample on the wire", lambda s: "%.1f" % s["wire"], "+10", "%+.1f of %d" % (names["wire"], names["samples"]))
     line("samples of Python with names, to <module>, %", lambda s: "%.1f, %.1f" % (s["named"], s["whole"]))
     for name, peer, memory in (("OTel", seen.get("otel"), 0.25), ("py-spy", seen.get("py-spy"), 1)):
         ratios.at_most("Python: memory beside %s's" % name, on["pss"], peer and peer["pss"], memory)

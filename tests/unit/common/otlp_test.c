@@ -401,6 +401,20 @@ static size_t read_all(const Request *request, char (*lines)[LINE])
 	return count;
 }
 
+/* Rows of functions that are there before, by the same two strings. */
+static size_t functions_again(const Dictionary *dictionary)
+{
+	size_t again = 0;
+
+	for (size_t i = 1; i < dictionary->n_function_table; i++)
+		for (size_t k = 1; k < i; k++)
+			again += dictionary->function_table[i]->name_strindex ==
+					 dictionary->function_table[k]->name_strindex &&
+				 dictionary->function_table[i]->filename_strindex ==
+					 dictionary->function_table[k]->filename_strindex;
+	return again;
+}
+
 static void test_samples_survive(void)
 {
 	static char meant[MANY_SAMPLES][LINE], read[MANY_SAMPLES][LINE];
@@ -426,6 +440,7 @@ static void test_samples_survive(void)
 		for (size_t i = 0; i < MANY_SAMPLES; i++)
 			differ += strcmp(meant[i], read[i]) != 0;
 		CHECK_NUMBER(differ, 0);
+		CHECK_NUMBER(functions_again(request->dictionary), 0);
 		/* gzip's parts begin where the tables do: at a row's tag */
 		CHECK_NUMBER(out.bytes[parts.ends[0]], 1 << 3 | 2);
 		CHECK_NUMBER(out.bytes[parts.ends[1]], 2 << 3 | 2);
