@@ -195,6 +195,20 @@ def test_newer():
           "the agent's log says which one it is", agent.stderr[-1000:])
 
 
+def test_off():
+    """--interpreters off: the interpreter's own frames are all that there is, and nothing is read for more."""
+    target = start(["/usr/bin/python3", "-c", "while True: sum(range(1000))"], "target.log")
+    output = os.path.join(WORK, "off.otlp")
+    agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
+                            "--duration", "2s", "--frequency", RATE, "--interpreters", "off"], capture_output=True, text=True)
+    end(target)
+    check(agent.returncode == 0, "--interpreters off: the agent ends well", agent.stderr[-2000:])
+    stacks = list(stacks_of(output))
+    check(sum(count for _, _, count in stacks) > 20 and any(frame.module.startswith("python3") for _, frames, _ in stacks
+                                                           for frame in frames), "stacks are the interpreter's", len(stacks))
+    check(not any(frame.function or frame.is_runtime for _, frames, _ in stacks for frame in frames), "and have none of Python's")
+
+
 def newest():
     """(version, path) of the last one that has what these programs need."""
     return next(((version, python) for version, python in reversed(PYTHONS.items()) if version not in ("3.6", "3.7") and python),
@@ -266,4 +280,4 @@ def test_tasks():
 
 
 need_bpf()
-run(test_versions, test_newer, test_interpreters, test_tasks)
+run(test_versions, test_newer, test_off, test_interpreters, test_tasks)
