@@ -18,6 +18,7 @@ enum {
 	ALLOC_COSTS = 1024,
 	ALLOC_WINDOWS = 64,            /* open at a time, in all processes */
 	ALLOC_FUNCTIONS = 24,          /* probed in one process */
+	ALLOC_POOLS = 8,               /* that are remembered, a power of two */
 	ALLOC_STACKS_THINNED = 128,    /* after so many stacks every second of them is enough */
 	ALLOC_STACKS_THINNED_MAX = 20, /* so often */
 };
@@ -61,6 +62,9 @@ struct alloc_window {
 	struct alloc_function { /* addresses: who calls from there has been counted already */
 		__u64 start, end, probe;
 	} functions[ALLOC_FUNCTIONS];
+	/* An interpreter's: a pool is worth so many bytes; a register has it, by where that is in
+	 * the registers of a probe */
+	__u32 pool_bytes, pool_register;
 };
 
 /* By tgid: what came of it. */
@@ -69,6 +73,7 @@ struct alloc_window_counts {
 	__u64 counted, bytes; /* of those that are no part of another, while it was open */
 	__u64 sampled;        /* bytes that the stacks stand for which were sent */
 	__u64 stacks, ns;     /* ns: of our programs; the traps come on top */
+	__u64 pool_count, pools[ALLOC_POOLS]; /* of interpreters, the last ones */
 };
 
 #endif

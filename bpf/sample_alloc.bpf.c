@@ -196,7 +196,7 @@ int library_given(user_registers *registers)
 	return 0;
 }
 
-/* --- C's allocators, in windows --- */
+/* --- C's allocators and CPython's, in windows --- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -268,8 +268,32 @@ static __always_inline int is_continued(const user_registers *registers, __u64 f
 	return 0;
 }
 
-static __always_inline void window_look(const user_registers *registers, __u64 bytes, int is_malloc,
-					__u32 tgid, struct alloc_window_counts *counts)
+static __always_inline __u64 register_of(const user_registers *registers, __u32 place)
+{
+	__u64 value = 0;
+
+	/* not by the pointer itself: the verifier wants offsets that it knows */
+	bpf_probe_read_kernel(&value, sizeof(value), (const __u8 *)registers + (place & 0x78));
+	return value;
+}
+
+/* One piece that comes and goes may take and give back one pool each time. 0: nobody knows which
+ * one that is. */
+static __always_inline int is_pool_known(struct alloc_window_counts *counts, __u64 pool)
+{
+	int is_known = 0;
+
+	for (__u32 i = 0; i < ALLOC_POOLS; i++)
+		is_known |= counts->pools[i] == pool;
+	counts->pools[counts->pool_count++ % ALLOC_POOLS] = pool;
+	return is_known;
+}
+
+enum hit_kind { HIT_FUNCTION, HIT_MALLOC, HIT_POOL };
+
+static __always_inline void window_look(const user_registers *registers, __u64 bytes,
+					enum hit_kind kind, __u32 tgid,
+					struct alloc_window_counts *counts)
 {
 	const struct alloc_window *window = bpf_map_lookup_elem(&alloc_windows, &tgid);
 	__u64 from, mean, thinned;
@@ -280,9 +304,15 @@ static __always_inline void window_look(const user_registers *registers, __u64 b
 		__sync_fetch_and_add(&counts->stepped, 1);
 	if (!window->is_open)
 		return;
-	from = called_from(registers);
-	if (is_part(window, from) || is_continued(registers, from, is_malloc))
-		return;
+	if (kind == HIT_POOL) {
+		bytes = window->pool_bytes;
+		if (is_pool_known(counts, register_of(registers, window->pool_register)))
+			return;
+	} else {
+		from = called_from(registers);
+		if (is_part(window, from) || is_continued(registers, from, kind == HIT_MALLOC))
+			return;
+	}
 	__sync_fetch_and_add(&counts->counted, 1);
 	__sync_fetch_and_add(&counts->bytes, bytes);
 	thinned = counts->stacks / ALLOC_STACKS_THINNED;
@@ -303,7 +333,8 @@ static __always_inline void window_look(const user_registers *registers, __u64 b
 /* Longer, and others ran meanwhile. */
 enum { HIT_NS_MAX = 100000 };
 
-static __always_inline int window_hit(const user_registers *registers, __u64 bytes, int is_malloc)
+static __always_inline int window_hit(const user_registers *registers, __u64 bytes,
+				      enum hit_kind kind)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct alloc_window_counts *counts = bpf_map_lookup_elem(&alloc_counts, &tgid);
@@ -311,7 +342,7 @@ static __always_inline int window_hit(const user_registers *registers, __u64 byt
 
 	if (!counts)
 		return 0;
-	window_look(registers, bytes, is_malloc, tgid, counts);
+	window_look(registers, bytes, kind, tgid, counts);
 	ns = bpf_ktime_get_ns() - ns;
 	__sync_fetch_and_add(&counts->hits, 1);
 	__sync_fetch_and_add(&counts->ns, ns < HIT_NS_MAX ? ns : HIT_NS_MAX);
@@ -321,31 +352,40 @@ static __always_inline int window_hit(const user_registers *registers, __u64 byt
 SEC("uprobe")
 int malloc_called(user_registers *registers)
 {
-	return window_hit(registers, PT_REGS_PARM1(registers), 1);
+	return window_hit(registers, PT_REGS_PARM1(registers), HIT_MALLOC);
 }
 
 SEC("uprobe")
 int calloc_called(user_registers *registers)
 {
-	return window_hit(registers, PT_REGS_PARM1(registers) * PT_REGS_PARM2(registers), 0);
+	return window_hit(registers, PT_REGS_PARM1(registers) * PT_REGS_PARM2(registers),
+			  HIT_FUNCTION);
 }
 
 SEC("uprobe")
 int realloc_called(user_registers *registers) /* and aligned_alloc(), memalign() */
 {
-	return window_hit(registers, PT_REGS_PARM2(registers), 0);
+	return window_hit(registers, PT_REGS_PARM2(registers), HIT_FUNCTION);
 }
 
 SEC("uprobe")
 int posix_memalign_called(user_registers *registers)
 {
-	return window_hit(registers, PT_REGS_PARM3(registers), 0);
+	return window_hit(registers, PT_REGS_PARM3(registers), HIT_FUNCTION);
 }
 
 SEC("uprobe")
 int reallocarray_called(user_registers *registers)
 {
-	return window_hit(registers, PT_REGS_PARM2(registers) * PT_REGS_PARM3(registers), 0);
+	return window_hit(registers, PT_REGS_PARM2(registers) * PT_REGS_PARM3(registers),
+			  HIT_FUNCTION);
+}
+
+/* An interpreter takes a pool for its small objects; a register has it. */
+SEC("uprobe")
+int pool_taken(user_registers *registers)
+{
+	return window_hit(registers, 0, HIT_POOL);
 }
 
 char LICENSE[] SEC("license") = "GPL";

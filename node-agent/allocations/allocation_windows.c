@@ -265,9 +265,20 @@ static enum kernel_program program_of(uint32_t kind)
 		return KERNEL_PROGRAM_POSIX_MEMALIGN;
 	case MEMORY_REALLOCARRAY:
 		return KERNEL_PROGRAM_REALLOCARRAY;
+	case MEMORY_PYTHON_POOL:
+		return KERNEL_PROGRAM_PYTHON_POOL;
 	default:
 		return KERNEL_PROGRAM_COUNT;
 	}
+}
+
+/* In struct pt_regs (asm/ptrace.h), by its number in instructions; rsp and r12 are no bases. */
+static uint32_t register_place(uint32_t number)
+{
+	static const uint8_t places[16] = {80, 88, 96, 40, 0,  32, 104, 112,
+					   72, 64, 56, 48, 24, 16, 8,   0};
+
+	return places[number % 16];
 }
 
 static void probes_of(const struct allocation_windows *windows, const struct allocator *mapped,
@@ -280,12 +291,17 @@ static void probes_of(const struct allocation_windows *windows, const struct all
 		const struct memory_place *place = &places->items[i];
 		enum kernel_program program = program_of(place->kind);
 		uint64_t address = mapped->start + place->at - mapped->offset;
+		const bool is_pool = place->kind == MEMORY_PYTHON_POOL;
 
 		if (program == KERNEL_PROGRAM_COUNT || place->at < mapped->offset ||
 		    address + place->skip >= mapped->limit)
 			continue;
 		window->settings.functions[window->probe_count] = (struct alloc_function){
-			address, address + place->bytes, address + place->skip};
+			address, address + (is_pool ? 0 : place->bytes), address + place->skip};
+		if (is_pool) {
+			window->settings.pool_bytes = place->bytes;
+			window->settings.pool_register = register_place(place->reg);
+		}
 		if (program == KERNEL_PROGRAM_MALLOC)
 			window->company = allocator_windows(windows->files, mapped);
 		if (!place->is_cheap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs in C, C++ and Rust allocate, without touching them: probes on their allocators'
+/* What programs in C, C++, Rust and Python allocate, without touching them: probes on allocators'
  * functions, in each process for moments only, so that what they cost it stays within a budget. A
  * window's samples are held back until it has ended; then each stands for what the process has
  * allocated since the window before, by the CPU time that it used in both, less what the probes

@@ -185,8 +185,8 @@ void allocators_leave(struct allocator_files *files, struct allocators *of)
 
 static bool is_allocator(const char *name)
 {
-	static const char *const names[] = {"libc.so",     "libc-2.",     "ld-musl-",
-					    "libjemalloc", "libtcmalloc", "libmimalloc"};
+	static const char *const names[] = {"libc.so",     "libc-2.",     "ld-musl-", "libjemalloc",
+					    "libtcmalloc", "libmimalloc", "libpython"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strncmp(name, names[i], strlen(names[i])))

@@ -181,7 +181,7 @@ bool malloc_names_add(const struct code_file *file, const struct memory_function
 {
 	uint64_t offset;
 
-	if (function->kind < MEMORY_MALLOC || function->kind >= MEMORY_PLACE_KINDS ||
+	if (function->kind < MEMORY_MALLOC || function->kind > MEMORY_REALLOCARRAY ||
 	    code_file_offset(file, function->address, &offset) < bytes ||
 	    !is_code(file, function->address, offset))
 		return false;

@@ -27,15 +27,18 @@ enum memory_place_kind {
 	MEMORY_REALLOC,        /* (…, size) */
 	MEMORY_POSIX_MEMALIGN, /* (…, …, size) */
 	MEMORY_REALLOCARRAY,   /* (…, count, size) */
+	/* where CPython takes a pool, of so many bytes; node-agent/file_parser/python_malloc.h */
+	MEMORY_PYTHON_POOL,
 	MEMORY_PLACE_KINDS,
 };
 
 struct memory_place {
 	uint32_t kind;
 	uint32_t semaphore; /* offset in the file of a probe's count of listeners; 0: none */
-	uint32_t bytes;     /* of the function; 0: not known */
+	uint32_t bytes;     /* of the function; 0: not known; or of the pool */
 	uint16_t skip;      /* behind `at`: where a probe is cheaper */
 	uint16_t is_cheap;  /* the kernel does the instruction there itself */
+	uint32_t reg;       /* that has the pool, by its number in instructions; x86-64 */
 	uint64_t at;
 };
 

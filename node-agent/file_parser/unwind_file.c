@@ -17,6 +17,7 @@
 #include "node-agent/file_parser/runtime_file.h"
 #include "node-agent/file_parser/tls_file.h"
 #include "node-agent/file_parser/malloc_names.h"
+#include "node-agent/file_parser/python_malloc.h"
 
 #if defined(__aarch64__)
 enum { THIS_MACHINE = EM_AARCH64 };
@@ -228,6 +229,7 @@ void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows 
 
 void unwind_file_memory(struct unwind_file *file, struct memory_places *places)
 {
+	struct runtime_symbols runtime;
 	struct file_content content;
 
 	for (unsigned i = 0; i < file->code.segment_count; i++) {
@@ -242,6 +244,9 @@ void unwind_file_memory(struct unwind_file *file, struct memory_places *places)
 		go_memory_places(&file->code, file->go, places);
 	probe_notes_places(&file->code, places);
 	malloc_names_find(&file->code, places);
+	runtime_file_read(&file->code, &runtime);
+	if (runtime.language == RUNTIME_CPYTHON)
+		python_malloc_find(&file->code, frames_of(file), runtime.version, places);
 	if (!file->go && malloc_names_are_gone(&file->code, places) &&
 	    file_content_read(file->code.fd, &content, NULL))
 		places->nameless = content.image.gnu;

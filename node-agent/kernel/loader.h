@@ -79,6 +79,7 @@ enum kernel_map {
 	PROGRAM(REALLOC, alloc, realloc_called)                                                    \
 	PROGRAM(POSIX_MEMALIGN, alloc, posix_memalign_called)                                      \
 	PROGRAM(REALLOCARRAY, alloc, reallocarray_called)                                          \
+	PROGRAM(PYTHON_POOL, alloc, pool_taken)                                                    \
 	PROGRAM(FAULT_MINOR, page_fault, minor_fault) /* for perf_faults_open() */                 \
 	PROGRAM(FAULT_MAJOR, page_fault, major_fault)
 

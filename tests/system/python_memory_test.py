@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mem-alloc of Python programs that know nothing of it: by Python function, against the bytes that each says it took, small
+pieces (of which the C library knows nothing) and large ones, lists that grow, tuples, strings, dicts.
+PYTHONS: which; PYTHON_MEMORY_SECONDS: how long."""
+import glob
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import harness  # pylint: disable=wrong-import-position
+import otlp  # pylint: disable=wrong-import-position
+from harness import BUILD, Agent, check, end, need_bpf, note, run, skip, wait_for  # pylint: disable=wrong-import-position
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_takes.py")
+VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.9 3.12").split()
+SECONDS = int(os.environ.get("PYTHON_MEMORY_SECONDS", "8"))
+ROUNDS = "40000"
+FEW = 60  # samples, which say nothing
+
+
+def interpreter(version):
+    if version == "debian":
+        return "/usr/bin/python3"
+    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python%s" % (version, version))))
+    return found[-1] if found else None
+
+
+class Program:
+    def __init__(self, path):
+        self.process = subprocess.Popen([path, PROGRAM, str(SECONDS), ROUNDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+        harness._started.append(self.process)
+        self.process.stdout.readline()
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def tally(self, count=7):
+        rows = [self.process.stdout.readline().split() for _ in range(count)]
+        return {name: int(value) for name, value in rows}
+
+
+def function_of(reader, sample):
+    """The innermost function of Python's that is one of those that take; comprehensions are their function's."""
+    tables = reader.dictionary
+    for index in tables.stack_table[sample.stack_index].location_indices:
+        for line in tables.location_table[index].lines:
+            name = reader.strings[tables.function_table[line.function_index].name_strindex]
+            if name.startswith("by_"):
+                return name.split(".")[0]
+    return None
+
+
+def sums_of(path):
+    """{pid: {function or None: (bytes, samples)}}"""
+    reader, sums = otlp.Reader(otlp.read(BUILD, path)), {}
+    for resource in reader.request.resource_profiles:
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                if (reader.strings[profile.sample_type.type_strindex] != "mem-alloc" or
+                        reader.strings[profile.sample_type.unit_strindex] != "bytes"):
+                    continue
+                for sample in profile.samples:
+                    life = reader.attributes(sample.attribute_indices).get("farflame.lifetime", "0")
+                    of = sums.setdefault(int(life.split(".")[0]), {})
+                    name = function_of(reader, sample)
+                    value, count = of.get(name, (0, 0))
+                    of[name] = (value + sample.values[-1], count + sample.values[0])
+    return sums
+
+
+def compare(version, sums, tally):
+    got, total = sum(value for value, _ in sums.values()), sum(tally.values())
+    samples = sum(count for _, count in sums.values())
+    if samples < FEW:
+        return skip("%s: %d samples: too busy a machine to tell" % (version, samples))
+    note("%s: %s, all %+.0f %% of %d samples, %.1f %% in none" % (
+        version, ", ".join("%s %.1f %% is %.1f" % (name, 100 * want / total, 100 * sums.get(name, (0, 0))[0] / got)
+                           for name, want in tally.items()), (got / total - 1) * 100, samples,
+        100 * sums.get(None, (0, 0))[0] / got))
+    check(0.5 * total <= got <= 1.6 * total, "%s: the sum, but for the machine's noise in CPU time" % version, (got, total))
+    known = got - sums.get(None, (0, 0))[0]
+    for name, want in tally.items():
+        part, value = want / total, sums.get(name, (0, 0))[0]
+        off = 4 * (part * (1 - part) / samples) ** 0.5 * 1.5 + 0.02
+        check(abs(value / known - part) <= off, "%s: %s has its part" % (version, name), (value / known, part, off))
+    check(known >= 0.8 * got, "%s: most is known by its function" % version, sums)
+
+
+def test_shares():
+    programs = {version: Program(interpreter(version)) for version in VERSIONS if interpreter(version)}
+    out = os.path.join(harness.WORK, "takes.otlp")
+    agent = Agent("--profile", "mem-alloc", "--output", out, "--report-interval", "600s", "--log-level", "debug", "--mem-budget",
+                  "100%", "--pid", ",".join(str(program.process.pid) for program in programs.values()), log="takes.log")
+    check(wait_for(lambda: "profiling" in agent.text(), 60), "the agent profiles", agent.text())
+    for program in programs.values():
+        program.go()
+    tallies = {version: program.tally() for version, program in programs.items()}
+    end(agent.process)
+    sums = sums_of(out)
+    check("cut off" not in agent.text(), "none costs too much", agent.text())
+    for version, program in programs.items():
+        compare(version, sums.get(program.process.pid, {}), tallies[version])
+
+
+if __name__ == "__main__":
+    need_bpf()
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    run(test_shares)
