@@ -212,7 +212,8 @@ static bool open_runtimes(struct agent *agent, struct error *err)
 	if (agent->options->interpreters != INTERPRETERS_ON)
 		return true;
 	if (from.places_map < 0) {
-		log_info("interpreters' frames are not read", "why=\"it takes BPF programs\"");
+		log_info("stacks of interpreters are native",
+			 "why=\"their own frames are read at the sample, which takes BPF\"");
 		return true;
 	}
 	agent->runtimes = runtimes_new(&from, err);

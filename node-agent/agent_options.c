@@ -98,9 +98,8 @@ static const struct option_row rows[] = {
 	 .offset = AT(capture),
 	 .fallback = "auto",
 	 .argument = "auto|bpf|perf",
-	 .help = "how stacks are taken: BPF; or perf events, with more memory; auto: perf where "
-		 "BPF is "
-		 "not permitted"},
+	 .help = "how stacks are taken: BPF; or perf events, with more memory and without "
+		 "Python's frames; auto: perf where BPF is not permitted"},
 	{.name = "upload",
 	 .type = OPTION_CHOICE,
 	 .offset = AT(upload),
