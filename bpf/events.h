@@ -84,9 +84,9 @@ struct fault_sample { /* EVENT_SAMPLE_FAULT */
 struct wait_sample {      /* EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h */
 	__u64 since_ns;   /* it is off its CPU; of a waker: now */
 	__u32 tid, block; /* whose, of a waker's the one that it woke, and which of its blocks */
-	__u8 state;       /* enum switch_state */
-	__u8 is_swept;    /* not at the switch: later, from outside */
-	__u16 reserved[3];
+	__u64 state : 8;    /* enum switch_state */
+	__u64 is_swept : 8; /* not at the switch: later, from outside */
+	__u64 futex : 48;   /* the address that it waits at; 0: it waits for something else */
 };
 
 struct alloc_sample { /* EVENT_SAMPLE_ALLOC, bpf/alloc.h */
@@ -133,6 +133,7 @@ struct sample_event {
 		__u64 words[SAMPLE_OWN_WORDS];
 	};
 	__u64 cgroup_id;
+	__u64 runtime_thread; /* what its interpreter calls the thread, pthread_self(); 0: not known */
 	char comm[COMM_LENGTH];         /* the thread's */
 	char process_comm[COMM_LENGTH]; /* the main thread's */
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */

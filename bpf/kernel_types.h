@@ -93,6 +93,14 @@ static __always_inline int registers_are_system_call(const user_registers *regis
 	return (long)registers->orig_rax >= 0;
 }
 
+/* Where a thread waits that is in futex(), or in what goes on with it after a signal; else 0. */
+static __always_inline __u64 registers_futex(const user_registers *registers)
+{
+	return registers->orig_rax == 202 || registers->orig_rax == 219 /* restart_syscall */
+		       ? registers->rdi
+		       : 0;
+}
+
 static __always_inline int registers_are_execve(const user_registers *registers)
 {
 	return registers->orig_rax == 59 || registers->orig_rax == 322; /* execveat */
@@ -150,6 +158,13 @@ static __always_inline int registers_are_system_call(const user_registers *regis
 {
 	(void)registers;
 	return 0;
+}
+
+static __always_inline __u64 registers_futex(const user_registers *registers)
+{
+	return registers->regs[8] == 98 || registers->regs[8] == 128 /* restart_syscall */
+		       ? registers->regs[0]
+		       : 0;
 }
 
 static __always_inline int registers_are_execve(const user_registers *registers)

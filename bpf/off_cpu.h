@@ -80,6 +80,7 @@ struct switch_in_event {
 struct switch_sweep_record {
 	__u64 since_ns;
 	__u64 start_time_ns, known, ip, sp, fp, tls;
+	__u64 futex; /* as struct wait_sample has it */
 	__u64 registers[32];
 	__u64 kernel_frames[SWITCH_KERNEL_FRAMES_MAX];
 	__u32 tid, tgid, exec_id, block;

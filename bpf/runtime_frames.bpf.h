@@ -55,12 +55,15 @@ __attribute__((noinline)) int begin_runtime(void)
 {
 	struct sample_scratch *s = scratch_find();
 	const struct runtime_place *place = s ? runtime_place_of(&s->event) : 0;
+	__u64 pointer;
 
 	if (!place)
 		return 1;
+	pointer = context_thread_pointer();
+	s->event.runtime_thread = pointer ? pointer + place->thread_id_minus_tp : 0;
 	s->runtime.first = (__u32)s->event.kernel_count + s->event.user_count;
 	s->runtime.limit = runtime_frames_room(s->runtime.first);
-	return python_walk_begin(&s->runtime, s->frames, place, context_thread_pointer());
+	return python_walk_begin(&s->runtime, s->frames, place, pointer);
 }
 
 /* Some steps, as walk_frames() does. 1: the walk has ended. */

@@ -107,6 +107,7 @@ static __always_inline int send_wait(void *context, const struct thread_switch *
 		count(COUNT_waits_no_user);
 		return SENT_NEVER;
 	}
+	s->event.wait.futex = registers_futex(&s->registers);
 	if (sample_send(s))
 		return SENT_NOT;
 	return is_cut_short(&s->event) ? SENT_SHORT : SENT;
@@ -497,6 +498,7 @@ static __always_inline int sweep_registers(struct task_struct *task,
 	record->sp = PT_REGS_SP(&saved);
 	record->fp = PT_REGS_FP(&saved);
 	record->is_system_call = registers_are_system_call(&saved);
+	record->futex = registers_futex(&saved);
 	registers_copy(record->registers, &saved);
 	return 1;
 }

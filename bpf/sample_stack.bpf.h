@@ -106,6 +106,7 @@ static __always_inline void sample_describe(struct sample_event *event, enum eve
 	event->result = WALK_complete;
 	event->weight_log2 = 0;
 	event->runtime_count = 0;
+	event->runtime_thread = 0;
 }
 
 /* The kernel part, of so many frames at most. Returns how many there are. */

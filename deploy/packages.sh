@@ -12,7 +12,7 @@ packages_tests="$packages_quickstart clang-format-14 libclang-rt-14-dev python3 
 	elfutils debuginfod gdb llvm-19 lld linux-perf strace rustc golang-go default-jdk-headless nodejs file util-linux iproute2
 	qemu-system-x86 qemu-utils dwz seabios busybox-static cpio kmod chromium clickhouse-server sqlite3 xz-utils
 	libtcmalloc-minimal4 libjemalloc2 prometheus systemd openssl
-	libpython3.11 musl-tools erlang-base"
+	libpython3.11 python3-greenlet musl-tools erlang-base"
 # Some packages of nodejs bring npm with them, and then Debian's own cannot be installed.
 command -v npm >/dev/null || packages_tests="$packages_tests npm"
 # 300 MB of disk; the last one, 44 MB of it, only for the booted kernel.

@@ -163,7 +163,8 @@ void switch_sweep_describe(const struct switch_sweep_record *record, uint64_t ip
 			 .tid = record->tid,
 			 .block = record->block,
 			 .state = record->state,
-			 .is_swept = 1},
+			 .is_swept = 1,
+			 .futex = record->futex},
 		.kernel_count = (uint16_t)kernel_count,
 		.result = record->is_32bit ? WALK_compat_32bit : WALK_not_loaded,
 	};
@@ -200,6 +201,9 @@ static bool still_waits(const struct switch_sweeps *sweeps,
 /* Behind the native ones. */
 static void add_runtime(struct sample_event *sample, const struct stranger_thread *thread)
 {
+	if (thread->has_runtime)
+		sample->runtime_thread = thread->pointer +
+					 (uint64_t)thread->runtime.thread_id_minus_tp;
 	sample->runtime_count = (uint16_t)thread->runtime_words;
 	memcpy((uint64_t *)sample_runtime_frames(sample), thread->runtime_frames,
 	       thread->runtime_words * sizeof(uint64_t));

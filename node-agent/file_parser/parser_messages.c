@@ -172,7 +172,8 @@ static bool runtime_is_sound(const struct runtime_symbols *runtime)
 		return !runtime->loop_count;
 	if (runtime->language != RUNTIME_CPYTHON || !runtime->loop_count ||
 	    runtime->loop_count > RUNTIME_LOOP_PARTS_MAX ||
-	    runtime->state + runtime->state_bytes < runtime->state)
+	    runtime->state + runtime->state_bytes < runtime->state ||
+	    runtime->lock + runtime->lock_bytes < runtime->lock)
 		return false;
 	for (uint32_t i = 0; i < runtime->loop_count; i++)
 		if (runtime->loop[i].start >= runtime->loop[i].end)

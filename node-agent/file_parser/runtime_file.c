@@ -13,6 +13,7 @@ enum {
 	LOOP_BYTES_MAX = 1 << 20, /* 40 to 90 KB */
 	TARGETS_MAX = 64,         /* pieces of code that the loop jumps into */
 	THREAD_BYTES_MAX = 4096,  /* some 2000 */
+	LOCK_BYTES_MAX = 1024,    /* 3.6: 176, and some words of the lock's between them */
 };
 
 /* --- which one it is --- */
@@ -92,14 +93,57 @@ static uint32_t read_thread_bytes(const struct code_file *file, const Elf64_Shdr
 	return bytes <= THREAD_BYTES_MAX && bytes % 16 == 0 ? bytes : 0;
 }
 
+/* From 3.7 on the lock is in _PyRuntime, whose other locks' threads wait elsewhere: each for a
+ * semaphore that is allocated, or on its own stack (Python/thread_pthread.h, parking_lot.c). 3.6
+ * has four variables, which are told of where the file has all of its symbols. */
+static void read_lock(const struct code_file *file, struct runtime_symbols *out)
+{
+	static const char *const names[] = {"gil_cond", "gil_mutex", "switch_cond", "switch_mutex"};
+	const Elf64_Shdr *table = symbol_table(file, SHT_SYMTAB);
+	uint64_t start = UINT64_MAX, end = 0;
+	Elf64_Sym symbol;
+
+	if (out->version >= 0x03070000) {
+		out->lock = out->state;
+		out->lock_bytes = out->state_bytes;
+		return;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (!table || !symbol_find(file, table, names[i], &symbol) ||
+		    !is_range(symbol.st_value, symbol.st_size))
+			return;
+		start = symbol.st_value < start ? symbol.st_value : start;
+		if (symbol.st_value + symbol.st_size > end)
+			end = symbol.st_value + symbol.st_size;
+	}
+	if (end - start > LOCK_BYTES_MAX)
+		return;
+	out->lock = start;
+	out->lock_bytes = end - start;
+}
+
+/* By the function that Python calls when it loads it; without the line before greenlet 1.0. */
+static bool has_greenlets(const struct code_file *file)
+{
+	const Elf64_Shdr *table = symbol_table(file, SHT_DYNSYM);
+	Elf64_Sym symbol;
+
+	return table && (symbol_find(file, table, "PyInit__greenlet", &symbol) ||
+			 symbol_find(file, table, "PyInit_greenlet", &symbol));
+}
+
 void runtime_file_read(const struct code_file *file, struct runtime_symbols *out)
 {
 	const Elf64_Shdr *table = symbol_table(file, SHT_DYNSYM);
 
 	*out = (struct runtime_symbols){0};
-	if (read_table(file, table, out) || read_table(file, symbol_table(file, SHT_SYMTAB), out))
+	if (read_table(file, table, out) || read_table(file, symbol_table(file, SHT_SYMTAB), out)) {
+		read_lock(file, out);
 		return;
+	}
 	out->thread_bytes = read_thread_bytes(file, table);
+	if (has_greenlets(file))
+		out->flags = RUNTIME_HAS_GREENLETS;
 }
 
 /* --- the loop's parts --- */

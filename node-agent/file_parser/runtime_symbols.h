@@ -8,14 +8,19 @@
 
 #include "bpf/runtime_frames.h"
 
-/* Built with Py_TRACE_REFS, which before 3.13 gives objects two more words. */
-enum runtime_symbols_flags { RUNTIME_TRACES_REFERENCES = 1 << 0 };
+enum runtime_symbols_flags {
+	/* Built with Py_TRACE_REFS, which before 3.13 gives objects two more words. */
+	RUNTIME_TRACES_REFERENCES = 1 << 0,
+	/* No interpreter: Python's extension that runs functions on stacks of their own, greenlet.
+	 */
+	RUNTIME_HAS_GREENLETS = 1 << 1,
+};
 
 enum { RUNTIME_LOOP_PARTS_MAX = 16 };
 
 struct runtime_symbols {
-	uint32_t
-		language; /* enum runtime_language; 0: it is none, the rest but thread_bytes is 0 */
+	/* enum runtime_language; 0: it is none, the rest but thread_bytes and flags is 0 */
+	uint32_t language;
 	/* CPython's PY_VERSION_HEX; before 3.11 no file says more than 0x03MM0000; 0: not told */
 	uint32_t version;
 	uint32_t flags;
@@ -26,6 +31,9 @@ struct runtime_symbols {
 	uint32_t thread_bytes, reserved;
 	/* ELF address of _PyRuntime; before 3.7 of _PyThreadState_Current */
 	uint64_t state, state_bytes;
+	/* ELF address of what has the interpreter's lock (the GIL) and nothing else that threads
+	 * wait at; 0: not told */
+	uint64_t lock, lock_bytes;
 	/* ELF addresses of _PyEval_EvalFrameDefault and of what the compiler put elsewhere of it */
 	struct {
 		uint64_t start, end;

@@ -261,6 +261,11 @@ static const char *const class_names[] = {
 #define CLASS_NAME(id_, name_) name_,
 	WAIT_CLASSES(CLASS_NAME)};
 
+const char *wait_class_name(enum wait_class class)
+{
+	return class_names[class];
+}
+
 /* The innermost function that says it; a page fault may have to wait for much. */
 const char *kernel_waits_class(const struct kernel_waits *waits, const uint64_t *frames,
 			       size_t count)

@@ -27,7 +27,8 @@
 	CLASS(io_uring, "io-uring")                                                 \
 	CLASS(memory, "memory") /* until some is freed */                           \
 	CLASS(device, "device") /* an ioctl */                                      \
-	CLASS(throttled, "throttled")
+	CLASS(throttled, "throttled")                                               \
+	CLASS(gil, "gil") /* an interpreter's lock: never by the kernel's functions */
 
 #define WAIT_CLASS_ENUM(id_, name_) WAIT_##id_,
 enum wait_class { WAIT_CLASSES(WAIT_CLASS_ENUM) WAIT_CLASS_COUNT };
@@ -49,6 +50,8 @@ struct kernel_waits {
 };
 
 void kernel_waits_find(const char *proc_root, struct kernel_waits *out);
+
+const char *wait_class_name(enum wait_class class);
 
 /* frames: of the kernel part, leaf first; all but the first are return addresses. "" where the
  * kernel does not say. */

@@ -159,6 +159,28 @@ static struct frame_merge up_to_made(const struct frame_merge *stack)
 	return before;
 }
 
+static bool fits_up_to(const struct frame_merge *whole, size_t count)
+{
+	struct frame_merge stack = *whole;
+	struct list list = list_of(stack.list, stack.list_words);
+	size_t loops, skipped;
+
+	stack.native_count = count;
+	stack.is_native_whole = true;
+	loops = count_loops(&stack);
+	drop_ends(&stack, &list, loops);
+	return list.words && fit(&stack, &list, loops, &skipped);
+}
+
+size_t frame_merge_running(const struct frame_merge *stack)
+{
+	for (size_t i = 0; i < stack->native_count; i++)
+		if (stack->roles[i] == NATIVE_SWITCH &&
+		    (!i || stack->roles[i - 1] != NATIVE_SWITCH) && fits_up_to(stack, i + 1))
+			return i + 1;
+	return stack->native_count;
+}
+
 struct merging {
 	const struct frame_merge *stack;
 	const struct list *list;
@@ -204,7 +226,8 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 				    size_t *count)
 {
 	struct list list = list_of(stack->list, stack->list_words);
-	struct merging to = {.stack = stack, .list = &list, .out = out};
+	struct merging to = {
+		.stack = stack, .list = &list, .out = out, .has_language = stack->is_for_lock};
 	const size_t loops = count_loops(stack);
 	struct frame_merge before;
 	size_t skipped;

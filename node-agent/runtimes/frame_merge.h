@@ -22,6 +22,9 @@
  * Where there are fewer loops, generators that an exception has passed may have none: then all of
  * them have.
  *
+ * Of a thread that waits for the interpreter's lock the innermost frame is that: `runtime` is all of
+ * its own from the leaf on.
+ *
  * What does not fit is declared and not joined, but where the native part goes through code that
  *was made at run time: who called that is guessed, and frames of the loop may be passed over. There
  *the list is joined with what is before that, and the native frames behind it are left out and
@@ -38,6 +41,7 @@ enum native_role {
 	NATIVE_MADE,    /* in no file: made at run time, by CPython's own JIT or another one */
 	NATIVE_RUNTIME, /* of a file that is the interpreter's */
 	NATIVE_LOOP,    /* in its loop */
+	NATIVE_SWITCH,  /* of any other file, which runs functions on stacks of their own */
 };
 
 /* X(name, sentence): the sentences go to users; "" is no loss. */
@@ -75,9 +79,16 @@ struct frame_merge {
 	const uint8_t *roles; /* enum native_role of each native frame */
 	size_t native_count;
 	bool is_native_whole; /* up to the thread's start */
+	bool is_for_lock;     /* a frame of the language is on the leaf side of all */
 	const uint64_t *list; /* words, bpf/runtime_frames.h */
 	size_t list_words;
 };
+
+/* How many of the native frames are those of the stack that runs. What begins on a stack of its own
+ * (a greenlet) has for its outermost frame one of NATIVE_SWITCH; behind it there is what others
+ * have left, which switched to it or were switched away from. native_count: none is found to begin
+ * where the list ends. */
+size_t frame_merge_running(const struct frame_merge *stack);
 
 /* out: room for native_count + list_words / 2. Where the result is `differ`, `list_wrong` (without
  * a beginning that makes sense) or `no_list`, the native frames alone are in it. */

@@ -105,6 +105,22 @@ static bool text_read(const struct python_memory *memory, const struct python_la
 	return true;
 }
 
+bool python_text_read(const struct python_memory *memory, const struct python_layout *layout,
+		      uint64_t address, char *out, size_t room)
+{
+	struct text text;
+	size_t length;
+
+	if (!text_read(memory, layout, address, &text))
+		return false;
+	length = text.length < room ? text.length : room - 1;
+	while (length && length < text.length && (text.bytes[length] & 0xc0) == 0x80)
+		length--; /* not in the middle of a character */
+	memcpy(out, text.bytes, length);
+	out[length] = '\0';
+	return true;
+}
+
 /* --- the object --- */
 
 /* Bytes of the object that have all members; 0: more than there is room for. */

@@ -43,6 +43,10 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 					const struct python_layout *layout, uint64_t address,
 					uint16_t cookie, struct python_code **out);
 
+/* A str as UTF-8 with an end, cut between characters. False: it is none, or not there. */
+bool python_text_read(const struct python_memory *memory, const struct python_layout *layout,
+		      uint64_t address, char *out, size_t room);
+
 /* position: as in a frame, RUNTIME_POSITION_NONE included. 0: not known. */
 uint32_t python_code_line(const struct python_code *code, uint32_t position);
 

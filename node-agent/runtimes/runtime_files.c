@@ -24,7 +24,8 @@ struct file_name {
 struct runtime_files {
 	struct process_table *table;
 	struct code_pages *pages;
-	struct file_answers *answers; /* struct runtime_symbols of those that are some */
+	struct file_answers
+		*answers; /* struct runtime_symbols of those that are some, or greenlet's */
 	struct hash_table index;
 	struct file_name *names;
 	uint32_t count;
@@ -194,6 +195,15 @@ uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t 
 bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable)
 {
 	return runtime_of(file_answers_known(files->answers, executable));
+}
+
+bool runtime_files_has_greenlets(struct runtime_files *files, uint32_t executable)
+{
+	const void *answer;
+
+	if (!file_answers_find(files->answers, executable, &answer) || !answer)
+		return false;
+	return ((const struct runtime_symbols *)answer)->flags & RUNTIME_HAS_GREENLETS;
 }
 
 bool runtime_files_is_loop(const struct runtime_files *files, uint32_t executable, uint64_t address)

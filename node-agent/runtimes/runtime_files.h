@@ -35,6 +35,10 @@ uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t 
 /* Whether that mapping's file may be one: it is, or nothing is known of it. */
 bool runtime_files_may_be(struct runtime_files *files, const struct mapping_event *mapping);
 
+/* Whether it is greenlet's, which gives Python's functions stacks of their own. Asks, if nobody
+ * has: it is loaded when its process has long been looked at. */
+bool runtime_files_has_greenlets(struct runtime_files *files, uint32_t executable);
+
 /* Of what has been found: whether a file is one, whether an ELF address of it is in its loop. */
 bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable);
 bool runtime_files_is_loop(const struct runtime_files *files, uint32_t executable,

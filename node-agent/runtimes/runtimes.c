@@ -56,6 +56,8 @@ struct followed {
 	bool is_hinted;            /* it is due since some are known by now */
 	struct runtime_place place;
 	struct python_layout layout;
+	uint64_t state;            /* the address of its state */
+	uint64_t lock, lock_bytes; /* where the interpreter's lock is */
 };
 
 struct runtimes {
@@ -168,6 +170,9 @@ static void begin(void *context, struct process *process, struct process *from)
 	}
 	followed->place = parent->place;
 	followed->layout = parent->layout;
+	followed->state = parent->state;
+	followed->lock = parent->lock;
+	followed->lock_bytes = parent->lock_bytes;
 	followed->version = parent->version;
 	followed->found = PYTHON_FOUND;
 	followed->is_placed = true;
@@ -353,6 +358,9 @@ static void take_place(struct runtimes *runtimes, struct followed *followed,
 	followed->is_expected = false;
 	followed->place = *place;
 	followed->layout = threads->layout;
+	followed->state = interpreter->base + interpreter->symbols.state;
+	followed->lock = interpreter->base + interpreter->symbols.lock;
+	followed->lock_bytes = interpreter->symbols.lock_bytes;
 	write_place(runtimes, followed);
 	known_places_put(&runtimes->known,
 			 &(struct known_place){interpreter->executable, followed->version,
@@ -616,6 +624,26 @@ enum frame_merge_result runtimes_why(const struct runtimes *runtimes, const stru
 	return python_found_is_unknown(followed->found) ? MERGE_unknown : MERGE_no_place;
 }
 
+uint64_t runtimes_state(const struct runtimes *runtimes, const struct process_key *key)
+{
+	const struct followed *followed = followed_of(runtimes,
+						      processes_find(runtimes->processes, key));
+
+	return followed && followed->is_placed ? followed->state : 0;
+}
+
+bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key *key,
+		      uint64_t address)
+{
+	const struct followed *followed;
+
+	if (!address)
+		return false;
+	followed = followed_of(runtimes, processes_find(runtimes->processes, key));
+	return followed && followed->is_placed && address >= followed->lock &&
+	       address - followed->lock < followed->lock_bytes;
+}
+
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)
 {
 	return runtime_files_is_file(runtimes->files, executable);
@@ -624,6 +652,11 @@ bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)
 bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address)
 {
 	return runtime_files_is_loop(runtimes->files, executable, address);
+}
+
+bool runtimes_has_greenlets(struct runtimes *runtimes, uint32_t executable)
+{
+	return runtime_files_has_greenlets(runtimes->files, executable);
 }
 
 void runtimes_counters(const struct runtimes *runtimes, struct runtimes_counters *out)

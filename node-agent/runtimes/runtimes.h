@@ -46,14 +46,24 @@ int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_
 /* How the process' interpreter is laid out. False: it has none whose frames are read. */
 bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *process,
 		     struct python_layout *layout);
+/* The address of its state: _PyRuntime, before 3.7 _PyThreadState_Current. 0: as above. */
+uint64_t runtimes_state(const struct runtimes *runtimes, const struct process_key *process);
 
 /* The process' place, as the kernel side has it; version: PY_VERSION_HEX. False: none. */
 bool runtimes_place(struct runtimes *runtimes, const struct process_key *process,
 		    struct runtime_place *place, uint32_t *version);
 
+/* Whether a thread of the process that waits at that address waits for the interpreter's lock (the
+ * GIL): to take it, or to see another one do so. Not known of musl, whose condition variables have
+ * their threads wait on their own stacks, and of stripped files of 3.6. */
+bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key *process,
+		      uint64_t address);
+
 /* Whether an executable is an interpreter, and its ELF address in the interpreter's loop. */
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable);
 bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address);
+/* As runtime_files_has_greenlets(). */
+bool runtimes_has_greenlets(struct runtimes *runtimes, uint32_t executable);
 
 /* Whether it is not known yet if the process has an interpreter; whether it is of these frames of
  * its, whose files are asked about then. */

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/stacks/runtime_stack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "bpf/off_cpu.h"
 #include "bpf/runtime_frames.h"
 #include "common/clock.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
+#include "node-agent/runtimes/python_thread_names.h"
 
 struct runtime_stacks {
 	struct runtimes *runtimes;
 	struct python_codes *codes;
+	struct python_thread_names *names;
 	struct runtime_stacks_counters counters;
 	uint8_t roles[USER_FRAMES_MAX];
 	struct counted_frame native[USER_FRAMES_MAX];
@@ -25,9 +30,11 @@ struct runtime_stacks *runtime_stacks_new(struct runtimes *runtimes, struct erro
 
 	if (stacks)
 		stacks->codes = python_codes_new(PYTHON_CODES_BYTES);
-	if (!stacks || !stacks->codes) {
+	if (stacks)
+		stacks->names = python_thread_names_new();
+	if (!stacks || !stacks->codes || !stacks->names) {
 		error_set(err, ERROR_MEMORY, "no memory for interpreters' names");
-		free(stacks);
+		runtime_stacks_free(stacks);
 		return NULL;
 	}
 	stacks->runtimes = runtimes;
@@ -39,6 +46,7 @@ void runtime_stacks_free(struct runtime_stacks *stacks)
 	if (!stacks)
 		return;
 	python_codes_free(stacks->codes);
+	python_thread_names_free(stacks->names);
 	free(stacks);
 }
 
@@ -92,21 +100,96 @@ static bool name_frame(struct reading *reading, const uint64_t *words, struct co
 	return true;
 }
 
+/* --- the thread --- */
+
+static bool is_alive(void *context, uint32_t tid)
+{
+	const struct reading *reading = context;
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof path, "task/%u", tid);
+	return reading->directory >= 0 && !fstatat(reading->directory, path, &st, 0);
+}
+
+const char *runtime_stacks_thread_name(struct runtime_stacks *stacks,
+				       const struct sample_event *sample)
+{
+	struct reading reading = {.process = process_key_of(sample), .directory = -1};
+	const struct python_memory memory = {read_memory, &reading};
+	const char *name;
+
+	if (!sample->runtime_thread || sample->tid == sample->tgid ||
+	    !runtimes_layout(stacks->runtimes, &reading.process, &reading.layout))
+		return NULL;
+	name = python_thread_names_find(
+		stacks->names,
+		&(struct python_thread){.process = reading.process,
+					.tid = sample->tid,
+					.thread = sample->runtime_thread,
+					.state = runtimes_state(stacks->runtimes, &reading.process),
+					.now_ns = monotonic_ns(),
+					.memory = &memory,
+					.layout = &reading.layout,
+					.is_alive = is_alive});
+	if (reading.directory >= 0)
+		close(reading.directory);
+	return name;
+}
+
+/* --- the interpreter's lock --- */
+
+bool runtime_stacks_is_lock(const struct runtime_stacks *stacks, const struct sample_event *sample)
+{
+	const struct process_key key = process_key_of(sample);
+
+	return sample->type == EVENT_SAMPLE_SWITCH && sample->wait.state != SWITCH_RUNNABLE &&
+	       runtimes_is_lock(stacks->runtimes, &key, sample->wait.futex);
+}
+
+struct counted_frame runtime_lock_frame(void)
+{
+	return (struct counted_frame){
+		.kind = PROFILE_FRAME_NAMED, .function = "[GIL]", .type = "cpython"};
+}
+
+size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks,
+				  const struct located_frame *located, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (located[i].place == PLACE_FILE &&
+		    runtimes_is_file(stacks->runtimes, located[i].executable->index))
+			return i;
+	return 0;
+}
+
 /* --- joining --- */
+
+/* Of no interpreter's file. Which files have greenlets is asked where it matters. */
+static enum native_role other_role(struct runtime_stacks *stacks, const struct located_frame *frame,
+				   bool has_list)
+{
+	return has_list && frame->place == PLACE_FILE &&
+			       runtimes_has_greenlets(stacks->runtimes, frame->executable->index)
+		       ? NATIVE_SWITCH
+	       : frame->place == PLACE_ANONYMOUS ? NATIVE_MADE
+						 : NATIVE_OTHER;
+}
 
 /* Whether any of them is an interpreter's. */
 static bool find_roles(struct runtime_stacks *stacks, const struct located_frame *located,
-		       size_t count)
+		       size_t count, bool has_list)
 {
 	bool has_runtime = false;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct located_frame *frame = &located[i];
 
-		stacks->roles[i] = frame->place == PLACE_ANONYMOUS ? NATIVE_MADE : NATIVE_OTHER;
 		if (frame->place != PLACE_FILE ||
-		    !runtimes_is_file(stacks->runtimes, frame->executable->index))
+		    !runtimes_is_file(stacks->runtimes, frame->executable->index)) {
+			stacks->roles[i] = other_role(stacks, frame, has_list);
 			continue;
+		}
 		has_runtime = true;
 		stacks->roles[i] = runtimes_is_loop(stacks->runtimes, frame->executable->index,
 						    frame->address)
@@ -164,32 +247,39 @@ static bool has_language(const struct runtime_stacks *stacks, size_t count)
 	return has;
 }
 
-size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
-			   const struct located_frame *located, struct counted_frame *frames,
-			   size_t count, size_t room, bool is_whole,
+size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,
+			   struct counted_frame *frames, size_t count, size_t room,
 			   enum frame_merge_result *result)
 {
-	const struct frame_merge stack = {
+	const struct sample_event *sample = join->sample;
+	struct frame_merge stack = {
 		.roles = stacks->roles,
 		.native_count = count,
-		.is_native_whole = is_whole,
+		.is_native_whole = join->is_whole,
+		.is_for_lock = join->is_for_lock,
 		.list = sample_runtime_frames(sample),
 		.list_words = sample->runtime_count,
 	};
 	const struct process_key key = process_key_of(sample);
-	size_t merged = count;
+	size_t merged = count, running;
 	bool is_merged;
 
 	*result = MERGE_none;
 	if (count > USER_FRAMES_MAX || room < count + sample->runtime_count / 2)
 		return count;
-	is_merged = find_roles(stacks, located, count) || sample->runtime_count;
+	is_merged = find_roles(stacks, join->located, count, sample->runtime_count) ||
+		    sample->runtime_count;
+	running = is_merged ? frame_merge_running(&stack) : count;
+	if (running < count) {
+		stack.native_count = merged = count = running;
+		stack.is_native_whole = join->is_whole = true;
+	}
 	if (is_merged)
 		*result = frame_merge(&stack, stacks->merged, &merged);
 	if (*result == MERGE_no_list)
 		*result = runtimes_why(stacks->runtimes, &key, sample->time_ns);
 	else if (!sample->runtime_count &&
-		 runtimes_is_unsure(stacks->runtimes, &key, located, count))
+		 runtimes_is_unsure(stacks->runtimes, &key, join->located, count))
 		*result = MERGE_unsure;
 	stacks->counters.merged[*result]++;
 	if (!is_merged || !has_language(stacks, merged))

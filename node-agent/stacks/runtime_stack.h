@@ -32,12 +32,32 @@ struct runtime_stacks_counters {      /* cumulative */
 struct runtime_stacks *runtime_stacks_new(struct runtimes *runtimes, struct error *err);
 void runtime_stacks_free(struct runtime_stacks *stacks);
 
-/* frames: count native ones, as located says where they are; becomes the joined stack, of at most
- * `room`. is_whole: they reach the thread's start. Returns how many there are now. Texts are lent
- * until the next call. */
-size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
-			   const struct located_frame *located, struct counted_frame *frames,
-			   size_t count, size_t room, bool is_whole,
+/* What its program calls the sample's thread, if that is none of the first thread's, which has the
+ * process' name: read as python_thread_names.h says. NULL: not known. Lent until the next call. */
+const char *runtime_stacks_thread_name(struct runtime_stacks *stacks,
+				       const struct sample_event *sample);
+
+/* Whether the thread waits for its interpreter's lock: then runtime_lock_frame() stands for what
+ * the C library and the kernel do for that. */
+bool runtime_stacks_is_lock(const struct runtime_stacks *stacks, const struct sample_event *sample);
+struct counted_frame runtime_lock_frame(void);
+/* How many leaves are the C library's, below the interpreter's own; 0 where there are none of it.
+ */
+size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks,
+				  const struct located_frame *located, size_t count);
+
+struct runtime_join {
+	const struct sample_event *sample;
+	const struct located_frame *located; /* where the native frames are */
+	/* They reach the thread's start; or, then, that of what has a stack of its own. */
+	bool is_whole;
+	bool is_for_lock; /* the frame on their leaf side is the lock's */
+};
+
+/* frames: count native ones; becomes the joined stack, of at most `room`. Returns how many there
+ * are now. Texts are lent until the next call. */
+size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,
+			   struct counted_frame *frames, size_t count, size_t room,
 			   enum frame_merge_result *result);
 
 void runtime_stacks_counters(const struct runtime_stacks *stacks,

@@ -182,9 +182,15 @@ static void copy_name(char out[COMM_LENGTH + 1], const char name[COMM_LENGTH])
 	out[COMM_LENGTH] = '\0';
 }
 
-static struct counted_thread thread_of(const struct sample_event *sample, const char *name)
+/* By what its program calls it, or what the kernel does. */
+static struct counted_thread thread_of(const struct samples *samples,
+				       const struct sample_event *sample, const char *name)
 {
-	return (struct counted_thread){.name = name, .id = sample->tid};
+	const char *given = samples->runtimes
+				    ? runtime_stacks_thread_name(samples->runtimes, sample)
+				    : NULL;
+
+	return (struct counted_thread){.name = given ? given : name, .id = sample->tid};
 }
 
 static void count_result(struct samples *samples, const struct sample_event *sample,
@@ -214,7 +220,7 @@ static size_t library_frames(const struct samples *samples, const struct sample_
 
 /* What was sampled, but for its kernel part: frames and process. Returns the depth. */
 static size_t locate(struct samples *samples, const struct sample_event *sample, size_t depth,
-		     size_t walked, bool from_copy, enum walk_result *result,
+		     size_t walked, bool from_copy, bool is_for_lock, enum walk_result *result,
 		     enum frame_merge_result *merge)
 {
 	size_t count = locate_user(samples, sample, walked, result), skipped;
@@ -222,7 +228,9 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 	if (samples->from.print)
 		stack_print(samples->from.print, sample, *result, from_copy, samples->located,
 			    count);
-	skipped = library_frames(samples, sample, count);
+	skipped = is_for_lock
+			  ? runtime_stacks_lock_leaves(samples->runtimes, samples->located, count)
+			  : library_frames(samples, sample, count);
 	memmove(samples->located, samples->located + skipped,
 		(count - skipped) * sizeof *samples->located);
 	count -= skipped;
@@ -231,10 +239,17 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 		if (samples->located[i].place == PLACE_ANONYMOUS)
 			name_frame(samples, sample, &samples->located[i],
 				   &samples->frames[depth + i]);
-	if (samples->runtimes)
-		count = runtime_stacks_join(samples->runtimes, sample, samples->located,
-					    samples->frames + depth, count, NAMED_MAX - depth,
-					    *result == WALK_complete, merge);
+	if (samples->runtimes) {
+		struct runtime_join join = {.sample = sample,
+					    .located = samples->located,
+					    .is_whole = *result == WALK_complete,
+					    .is_for_lock = is_for_lock};
+
+		count = runtime_stacks_join(samples->runtimes, &join, samples->frames + depth,
+					    count, NAMED_MAX - depth, merge);
+		if (join.is_whole)
+			*result = WALK_complete;
+	}
 	return depth + count;
 }
 
@@ -246,6 +261,7 @@ struct worth {
 	const char *waker, *wait, *fault; /* labels that only some types have */
 	const char *interrupt;      /* "": a thread's; else whose the sample is, and all of it is in
 				       the kernel */
+	bool is_for_lock;           /* a wait for the interpreter's lock */
 	size_t skipped, kernel_end; /* the kernel frames that belong to the stack */
 	struct other {              /* who woke this one, or whom this one woke */
 		char process[COMM_LENGTH + 1], thread[COMM_LENGTH + 1], id[12];
@@ -333,9 +349,12 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	copy_name(thread_name, sample->comm);
 	process.name = worth->interrupt ? worth->interrupt : process_name;
 	depth = add_kernel(samples, sample, worth->skipped, worth->kernel_end - worth->skipped);
+	if (worth->is_for_lock)
+		samples->frames[depth++] = runtime_lock_frame();
 	if (!worth->interrupt) {
-		thread = thread_of(sample, thread_name);
-		depth = locate(samples, sample, depth, walked, from_copy, &result, &merge);
+		thread = thread_of(samples, sample, thread_name);
+		depth = locate(samples, sample, depth, walked, from_copy, worth->is_for_lock,
+			       &result, &merge);
 		lifetime = describe(samples, sample, &process, &thread);
 	}
 	add_attributes(samples, &worth->other, process.executable, lifetime, &thread);
@@ -394,6 +413,20 @@ static void judge_waking(const struct samples *samples, const struct sample_even
 		name_other(&worth->other, woken, keys, worth->other.process);
 }
 
+/* What was waited for. */
+static void judge_class(const struct samples *samples, const struct sample_event *sample,
+			struct worth *worth)
+{
+	if (samples->runtimes && runtime_stacks_is_lock(samples->runtimes, sample)) {
+		worth->is_for_lock = true;
+		worth->skipped = worth->kernel_end;
+		worth->wait = wait_class_name(WAIT_gil);
+	} else if (samples->waits) {
+		worth->wait = kernel_waits_class(samples->waits, sample_kernel_frames(sample),
+						 sample->kernel_count);
+	}
+}
+
 static void judge_wait(const struct samples *samples, const struct sample_event *sample,
 		       const struct sample_worth *held, struct worth *worth)
 {
@@ -402,10 +435,8 @@ static void judge_wait(const struct samples *samples, const struct sample_event 
 
 	worth->skipped = kernel_scheduler_switching(
 		&samples->scheduler, sample_kernel_frames(sample), sample->kernel_count);
-	if (samples->waits &&
-	    (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked))
-		worth->wait = kernel_waits_class(samples->waits, sample_kernel_frames(sample),
-						 sample->kernel_count);
+	if (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked)
+		judge_class(samples, sample, worth);
 	if (!held->other)
 		return;
 	worth->waker = interrupt_of(samples, held->other, &own);

@@ -102,6 +102,26 @@ static void check_parts(const char *path, const struct runtime_symbols *found)
 	}
 }
 
+/* Where threads wait for the interpreter's lock and for nothing else; of 3.6 where its symbols say it. */
+static void check_lock(const char *path, const struct runtime_symbols *found)
+{
+	static const char *const names[] = {"gil_cond", "gil_mutex", "switch_cond", "switch_mutex"};
+
+	if (found->version >= 0x03070000) {
+		CHECK_NUMBER(found->lock, found->state);
+		CHECK_NUMBER(found->lock_bytes, found->state_bytes);
+		return;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		uint64_t address = 0, bytes = 0;
+
+		if (!nm_find(path, names[i], &address, &bytes))
+			CHECK_NUMBER(found->lock_bytes, 0);
+		else
+			CHECK(address >= found->lock && address + bytes <= found->lock + found->lock_bytes);
+	}
+}
+
 /* Without the names of what the compiler put elsewhere; where nothing but a trap is there, which a
  * table of jumps leads to, it stays unknown. */
 static void check_stripped(const char *path, const struct runtime_symbols *whole, uint64_t cold,
@@ -120,6 +140,7 @@ static void check_stripped(const char *path, const struct runtime_symbols *whole
 	CHECK_NUMBER(found.loop[0].start, whole->loop[0].start);
 	CHECK(cold_bytes <= TRAP_BYTES || has_part(&found, cold, cold + cold_bytes));
 	check_parts(copy, &found);
+	check_lock(copy, &found);
 	unlink(copy);
 }
 
@@ -142,6 +163,7 @@ static void check_python(const char *path)
 	CHECK_NUMBER(found.state_bytes, state_bytes);
 	CHECK(has_part(&found, loop, loop + loop_bytes));
 	CHECK(!has_cold || has_part(&found, cold, cold + cold_bytes));
+	check_lock(path, &found);
 	check_stripped(path, &found, cold, cold_bytes);
 }
 

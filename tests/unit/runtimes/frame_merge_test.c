@@ -11,7 +11,8 @@
 /* native: a made at run time, o other file, r interpreter's file, L its loop.
  * list: p a frame, P one with an entry, G one of a generator, 0 an entry without frames; C U O W:
  * its end is not there (cut, unread, a loop, wrong), X: another interpreter's may follow, x a word
- * of no kind, 1 half a frame. merged: p, native as above, m and M marked ones (r and L). */
+ * of no kind, 1 half a frame. merged: p, native as above, m and M marked ones (r and L).
+ * s of any other file, which switches stacks; g before the native part: the thread waits for the lock. */
 static const struct row {
 	const char *what, *native, *list, *merged;
 	enum frame_merge_result result;
@@ -80,6 +81,10 @@ static const struct row {
 	{"… which ends the list (3.9)", "LrLro", "GG", "LrLro", MERGE_differ, false},
 	{"… when just entering", "LrLrLro", "PGG", "LrLrLro", MERGE_differ, false},
 	{"a kernel thread", "", "", "", MERGE_none, false},
+	{"the lock is waited for, in the loop", "grLro", "pP", "mppMmo", MERGE_joined, false},
+	{"… by an extension that has no frame of Python's", "grroo", "P0", "rroo", MERGE_differ,
+	 false},
+	{"… by an extension that Python called", "grroorLro", "P", "mmoompMmo", MERGE_joined, false},
 };
 
 enum { MOST = 64 };
@@ -105,6 +110,15 @@ static size_t list_of(const char *text, uint64_t *words)
 	return count;
 }
 
+static uint8_t role_of(char letter)
+{
+	return letter == 'L'   ? NATIVE_LOOP
+	       : letter == 'r' ? NATIVE_RUNTIME
+	       : letter == 's' ? NATIVE_SWITCH
+	       : letter == 'a' ? NATIVE_MADE
+			       : NATIVE_OTHER;
+}
+
 static enum frame_merge_result merge(const char *native, const char *list, bool is_cut, char *text)
 {
 	uint8_t roles[MOST];
@@ -114,11 +128,10 @@ static enum frame_merge_result merge(const char *native, const char *list, bool 
 	uint32_t next_native = 0, next_word = 0;
 	size_t count;
 
+	stack.is_for_lock = *native == 'g';
+	native += stack.is_for_lock;
 	for (; native[stack.native_count]; stack.native_count++)
-		roles[stack.native_count] = native[stack.native_count] == 'L'   ? NATIVE_LOOP
-					    : native[stack.native_count] == 'r' ? NATIVE_RUNTIME
-					    : native[stack.native_count] == 'a' ? NATIVE_MADE
-										: NATIVE_OTHER;
+		roles[stack.native_count] = role_of(native[stack.native_count]);
 	stack.list_words = list_of(list, words);
 	const enum frame_merge_result result = frame_merge(&stack, out, &count);
 	for (size_t i = 0; i < count; i++) {
@@ -149,6 +162,34 @@ static void test_rows(void)
 		if (!check_report(ok, row->what, __FILE__, __LINE__))
 			printf("#  got: %s %s\n# want: %s %s\n", text, frame_merge_name(result),
 			       row->merged, frame_merge_name(row->result));
+	}
+}
+
+/* What runs on a stack of its own ends with the first s behind its last loop; behind it stands what others left. */
+static void test_running(void)
+{
+	static const struct {
+		const char *native, *list;
+		size_t running;
+	} cases[] = {
+		{"LrsssrLro", "P", 3},     {"LrsssrLro", "pP", 3},   {"LrsssrLro", "PP", 9},
+		{"LrLrssrLrssrL", "PP", 5}, {"LrLrssrLrssrL", "PPP", 10}, {"LrLrssrLo", "P", 5},
+		{"LrssrLo", "P0", 3},      {"sLrsL", "P", 4},        {"ssLrL", "", 5},
+		{"LrssrLrssL", "PC", 3},   {"LrssrLrssL", "PPC", 8}, {"LrssrLrssL", "PPPPC", 10},
+		{"LrLo", "PP", 4},         {"s", "P", 1},            {"", "P", 0},
+		{"LrsL", "x", 4},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint8_t roles[MOST];
+		uint64_t words[2 * MOST];
+		struct frame_merge stack = {.roles = roles, .list = words};
+
+		for (; cases[i].native[stack.native_count]; stack.native_count++)
+			roles[stack.native_count] = role_of(cases[i].native[stack.native_count]);
+		stack.list_words = list_of(cases[i].list, words);
+		if (!CHECK(frame_merge_running(&stack) == cases[i].running))
+			printf("# %s with %s\n", cases[i].native, cases[i].list);
 	}
 }
 
@@ -206,6 +247,7 @@ static void test_taken_apart(void)
 int main(void)
 {
 	test_rows();
+	test_running();
 	test_taken_apart();
 	for (int i = 0; i < MERGE_COUNT; i++)
 		if (frame_merge_sentence((enum frame_merge_result)i) == NULL)

@@ -122,6 +122,31 @@ static bool read_dump(const char *path, struct python_layout *layout)
 	return python_layout_decode(bytes, size, layout);
 }
 
+/* What threads wait at within _PyRuntime is the interpreter's lock, all four of its parts. */
+static void test_locks(const char *library, unsigned minor)
+{
+	char command[500], line[300];
+	int parts = 0, others = 0;
+	FILE *gdb;
+
+	if (minor < 7) /* it has no _PyRuntime */
+		return;
+	snprintf(command, sizeof command, "gdb -nx -batch -x tests/tools/python_locks_gdb.py %s 2>/dev/null", library);
+	gdb = popen(command, "r");
+	while (gdb && fgets(line, sizeof line, gdb)) {
+		const bool is_part = strstr(line, "gil.cond") || strstr(line, "gil.mutex") ||
+				     strstr(line, "gil.switch_cond") || strstr(line, "gil.switch_mutex");
+		parts += is_part;
+		others += !is_part;
+		if (!is_part)
+			printf("# %s", line);
+	}
+	if (gdb)
+		pclose(gdb);
+	CHECK_NUMBER(parts, 4);
+	CHECK_NUMBER(others, 0);
+}
+
 static void test_library(const char *library)
 {
 	char dump[] = "/tmp/farflame-layout-XXXXXX", what[400];
@@ -156,6 +181,7 @@ static void test_library(const char *library)
 	CHECK_NUMBER(layout.unicode_ascii_data, found[MEMBERS]);
 	CHECK_NUMBER(layout.unicode_compact_data, found[MEMBERS + 1]);
 	CHECK_NUMBER(layout.version >> 16, 0x0300 | minor);
+	test_locks(library, minor);
 }
 
 static void test_installed(void)

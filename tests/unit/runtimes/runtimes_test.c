@@ -145,6 +145,11 @@ static void test_life(void)
 	CHECK_NUMBER(place.language, RUNTIME_CPYTHON);
 	CHECK(place.start_time_ns == key.start_time_ns && place.exec_id == key.exec_id);
 	CHECK_NUMBER(counters().places, 1);
+	/* Which of its threads has the lock stands beside that. */
+	CHECK(!place.current_at || runtimes_is_lock(runtimes, &key, place.current_at));
+	CHECK(!runtimes_is_lock(runtimes, &key, 0));
+	CHECK(!runtimes_is_lock(runtimes, &key, place.current_at + (1 << 24)));
+	CHECK(!runtimes_is_lock(runtimes, &child, place.current_at));
 
 	/* Its child has the same memory, and nobody has to look. */
 	processes_fork(processes, child.tgid, key.tgid, monotonic_ns());
@@ -154,6 +159,7 @@ static void test_life(void)
 	runtimes_sampled(runtimes, &child);
 	CHECK(runtimes_place(runtimes, &child, &copied, &version));
 	CHECK(copied.thread_at == place.thread_at && copied.current_at == place.current_at);
+	CHECK(!place.current_at || runtimes_is_lock(runtimes, &child, place.current_at));
 	/* Another program has another memory. */
 	processes_exec(processes, child.tgid, monotonic_ns());
 	CHECK_NUMBER(counters().places, 1);

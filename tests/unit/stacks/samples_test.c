@@ -138,11 +138,35 @@ void runtime_stacks_free(struct runtime_stacks *stacks)
 	(void)stacks;
 }
 
-size_t runtime_stacks_join(struct runtime_stacks *stacks, const struct sample_event *sample,
-			   const struct located_frame *located, struct counted_frame *frames,
-			   size_t count, size_t room, bool is_whole, enum frame_merge_result *result)
+const char *runtime_stacks_thread_name(struct runtime_stacks *stacks, const struct sample_event *sample)
 {
-	(void)stacks, (void)sample, (void)located, (void)frames, (void)room, (void)is_whole;
+	(void)stacks, (void)sample;
+	return NULL;
+}
+
+bool runtime_stacks_is_lock(const struct runtime_stacks *stacks, const struct sample_event *sample)
+{
+	(void)stacks, (void)sample;
+	return false;
+}
+
+struct counted_frame runtime_lock_frame(void)
+{
+	return (struct counted_frame){.kind = PROFILE_FRAME_NAMED};
+}
+
+size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks, const struct located_frame *located,
+				  size_t count)
+{
+	(void)stacks, (void)located, (void)count;
+	return 0;
+}
+
+size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,
+			   struct counted_frame *frames, size_t count, size_t room,
+			   enum frame_merge_result *result)
+{
+	(void)stacks, (void)join, (void)frames, (void)room;
 	*result = MERGE_none;
 	return count;
 }
