@@ -28,16 +28,17 @@ enum sample_source {
 };
 
 /* EVENT(name, number, who makes it, if it is a sample) */
-#define EVENTS(EVENT)                                                                              \
-	EVENT(SAMPLE_CPU, 1, SOURCE_TICKS)                                                         \
-	EVENT(STACK_COPY, 2, SOURCE_COUNT)                                                         \
-	EVENT(SAMPLE_SWITCH, 3, SOURCE_SWITCHES) /* a thread leaves its CPU */                     \
-	EVENT(SAMPLE_WAKER, 4, SOURCE_SWITCHES)  /* a thread wakes one whose stack was taken */    \
-	EVENT(SWITCH_IN, 5, SOURCE_COUNT)        /* a thread whose stack was taken runs again */   \
-	EVENT(SAMPLE_FAULT, 6, SOURCE_FAULTS)    /* a thread touched a page that was not there */  \
-	EVENT(SAMPLE_ALLOC, 7, SOURCE_ALLOCS)    /* memory is taken, bpf/alloc.h */                \
-	EVENT(ALLOC_FREE, 8, SOURCE_COUNT)       /* and given back */                              \
-	EVENT(ALLOC_BATCH, 9, SOURCE_COUNT)      /* many pieces, bpf/alloc_batch.h */
+#define EVENTS(EVENT)                                                                             \
+	EVENT(SAMPLE_CPU, 1, SOURCE_TICKS)                                                        \
+	EVENT(STACK_COPY, 2, SOURCE_COUNT)                                                        \
+	EVENT(SAMPLE_SWITCH, 3, SOURCE_SWITCHES) /* a thread leaves its CPU */                    \
+	EVENT(SAMPLE_WAKER, 4, SOURCE_SWITCHES)  /* a thread wakes one whose stack was taken */   \
+	EVENT(SWITCH_IN, 5, SOURCE_COUNT)        /* a thread whose stack was taken runs again */  \
+	EVENT(SAMPLE_FAULT, 6, SOURCE_FAULTS)    /* a thread touched a page that was not there */ \
+	EVENT(SAMPLE_ALLOC, 7, SOURCE_ALLOCS)    /* memory is taken, bpf/alloc.h */               \
+	EVENT(ALLOC_FREE, 8, SOURCE_COUNT)       /* and given back */                             \
+	EVENT(ALLOC_BATCH, 9, SOURCE_COUNT)      /* many pieces, bpf/alloc_batch.h */             \
+	EVENT(RUNTIME_CODE, 10, SOURCE_COUNT)    /* bpf/runtime_frames.h */
 
 #define EVENT_ENUM(name_, number_, source_) EVENT_##name_ = (number_),
 enum event_type { EVENTS(EVENT_ENUM) };

@@ -192,9 +192,13 @@ static __always_inline int python_walk_spans(struct runtime_walk *walk)
 	walk->frame_bytes = end;
 	from = runtime_least(runtime_least(layout->code_argcount, layout->code_kwonly),
 			     runtime_least(layout->code_flags, layout->code_firstline));
+	from = runtime_least(from, runtime_least(layout->code_name, layout->code_filename));
+	from = runtime_least(from, layout->code_lines) & ~7U;
 	end = runtime_most(runtime_most(layout->code_argcount, layout->code_kwonly),
 			   runtime_most(layout->code_flags, layout->code_firstline)) +
-	      4 - from;
+	      4;
+	end = runtime_most(end, runtime_most(layout->code_name, layout->code_filename) + 8);
+	end = runtime_most(end, layout->code_lines + 8) - from;
 	if (end > RUNTIME_READ_MAX)
 		return 0;
 	walk->code_from = from;
@@ -261,7 +265,10 @@ static __always_inline __u64 python_marks(struct runtime_walk *walk, __u64 code)
 	flags = runtime_read_int(walk, layout->code_flags - from);
 	cookie = runtime_cookie(runtime_read_int(walk, layout->code_argcount - from),
 				runtime_read_int(walk, layout->code_kwonly - from), flags,
-				runtime_read_int(walk, layout->code_firstline - from));
+				runtime_read_int(walk, layout->code_firstline - from),
+				runtime_texts(runtime_read_word(walk, layout->code_name - from),
+					      runtime_read_word(walk, layout->code_filename - from),
+					      runtime_read_word(walk, layout->code_lines - from)));
 	return (__u64)cookie << 32 |
 	       (runtime_code_is_generator(flags) ? RUNTIME_FRAME_GENERATOR : 0);
 }

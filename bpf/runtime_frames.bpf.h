@@ -92,8 +92,8 @@ static __always_inline void runtime_count_end(const struct sample_scratch *s)
 								      : COUNT_runtimes_unread);
 }
 
-/* event has the counts of the native frames. */
-static __always_inline void sample_runtime(struct sample_scratch *s)
+/* event has the counts of the native frames. 0: there are none of an interpreter. */
+static __always_inline __u32 sample_runtime(struct sample_scratch *s)
 {
 	enum { CALLS = SAMPLE_RUNTIME_FRAMES_MAX * RUNTIME_STEPS_A_FRAME / RUNTIME_STEPS_A_CALL };
 
@@ -103,10 +103,10 @@ static __always_inline void sample_runtime(struct sample_scratch *s)
 			if (walk_runtime())
 				break;
 	if (!s->runtime.count || s->runtime.count > RUNTIME_WORDS_MAX)
-		return;
+		return 0;
 	count(COUNT_runtimes);
 	runtime_count_end(s);
-	s->event.runtime_count = s->runtime.count;
+	return s->event.runtime_count = s->runtime.count;
 }
 
 #endif

@@ -88,13 +88,25 @@ static inline int runtime_frame_is_entry(__u64 place)
 }
 
 /* What tells a code object from another one that has its address later: of its members
- * co_argcount, co_kwonlyargcount, co_flags and co_firstlineno. Never 0. */
-static inline __u16 runtime_cookie(__u32 argcount, __u32 kwonly, __u32 flags, __u32 firstline)
+ * co_argcount, co_kwonlyargcount, co_flags and co_firstlineno, and, since those of modules and of
+ * exec() are all alike, where its name, file and lines are, by runtime_texts(). Never 0. */
+static inline __u16 runtime_cookie(__u32 argcount, __u32 kwonly, __u32 flags, __u32 firstline,
+				   __u32 texts)
 {
-	const __u32 mixed = ((firstline * 31 + flags) * 31 + argcount) * 31 + kwonly;
-	const __u16 cookie = (__u16)(mixed * 0x9e3779b1U >> 16);
+	__u32 mixed = ((firstline * 31 + flags) * 31 + argcount) * 31 + kwonly;
+	__u16 cookie;
 
+	mixed = mixed * 0x85ebca6bU ^ texts;
+	cookie = (__u16)((mixed ^ mixed >> 15) * 0x9e3779b1U >> 16);
 	return cookie ? cookie : 1;
+}
+
+/* Addresses: of 16 bytes each, or 8. */
+static inline __u32 runtime_texts(__u64 name, __u64 file, __u64 lines)
+{
+	return (((__u32)(name >> 3) * 0x9e3779b1U ^ (__u32)(file >> 3)) * 0x85ebca6bU ^
+		(__u32)(lines >> 3)) *
+	       0xc2b2ae35U;
 }
 
 /* --- where it begins --- */
@@ -127,7 +139,8 @@ struct runtime_layout {
 	__u16 tstate_interp;
 	__u8 entry_value; /* the byte's, of an entry; of shims: this and more */
 	__u8 flags;       /* enum runtime_layout_flags */
-	__u8 reserved[4];
+	__u16 code_name, code_filename, code_lines; /* addresses; the name: qualified since 3.11 */
+	__u8 reserved[6];
 };
 
 /* One per process that has an interpreter; identity as in samples, start_time_ns 0: whoever has the
@@ -145,6 +158,35 @@ struct runtime_place {
 	__s64 thread_id_minus_tp; /* thread_id is pthread_self(), which is not tp everywhere */
 	__u64 first_interpreter;  /* an address; 0: not known */
 	struct runtime_layout layout;
+};
+
+/* --- code objects --- */
+
+/* One that a sample has for the first time, as it was then, since it may be gone before anybody
+ * else looks: EVENT_RUNTIME_CODE, in front of the sample. The beginnings of the object and of what
+ * its members lead to, so many bytes of each as are there. */
+enum {
+	RUNTIME_CODE_CHUNK = 64, /* that are there or not */
+	RUNTIME_CODE_HEAD = 192,
+	RUNTIME_CODE_NAME = 128,
+	RUNTIME_CODE_FILE = 256,
+	RUNTIME_CODE_LINES = 512,
+};
+
+struct runtime_code_event {
+	__u16 type; /* EVENT_RUNTIME_CODE */
+	__u16 cookie;
+	__u32 size; /* of this record */
+	__u64 time_ns;
+	__u64 start_time_ns; /* whose it is, with tgid and exec_id */
+	__u32 tgid, exec_id;
+	__u64 address;
+	__u64 name_at, file_at, lines_at;
+	__u16 head_bytes, name_bytes, file_bytes, lines_bytes;
+	__u8 head[RUNTIME_CODE_HEAD];
+	__u8 name[RUNTIME_CODE_NAME];
+	__u8 file[RUNTIME_CODE_FILE];
+	__u8 lines[RUNTIME_CODE_LINES];
 };
 
 #endif

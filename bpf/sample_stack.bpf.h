@@ -12,7 +12,9 @@
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
+#include "bpf/runtime_codes.bpf.h"
 #include "bpf/runtime_frames.bpf.h"
+#include "bpf/sample_ring.bpf.h"
 #include "bpf/sample_scratch.bpf.h"
 #include "bpf/stack_copy.bpf.h"
 #include "bpf/stack_read.bpf.h"
@@ -21,13 +23,7 @@
 
 /* Set by the loader before the verifier sees them: branches on them cost nothing. */
 const volatile __u32 max_user_frames = USER_FRAMES_DEFAULT;
-const volatile __u32 wakeup_bytes = 1 << 16; /* the reader polls; it is woken early at this fill */
 const volatile __u32 only_filtered_pids = 0;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
-} samples SEC(".maps");
 
 /* --pid: process ids whose samples are wanted. */
 struct {
@@ -225,7 +221,8 @@ static __always_inline void sample_user_stack(struct sample_scratch *s, __u32 ke
 		sample_walk(s);
 	sample_walk_end(s);
 	if (!(s->event.flags & SAMPLE_KERNEL_THREAD))
-		sample_runtime(s);
+		if (sample_runtime(s))
+			tell_codes();
 }
 
 /* 0: it is in the ring. */

@@ -85,6 +85,13 @@ static void on_free(void *context, const struct alloc_free_event *event)
 		allocations_give(agent->allocations, event);
 }
 
+static void on_code(void *context, const struct runtime_code_event *told)
+{
+	struct agent *agent = context;
+
+	samples_add_code(agent->samples, told);
+}
+
 static void on_switch_in(void *context, const struct switch_in_event *event)
 {
 	struct agent *agent = context;
@@ -132,6 +139,7 @@ struct capture_callbacks agent_callbacks(struct agent *agent)
 		.on_sweep = on_sweep,
 		.find_context = find_context,
 		.find_runtime = find_runtime,
+		.on_code = on_code,
 		.on_free = on_free,
 		.context = agent,
 	};

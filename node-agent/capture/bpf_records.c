@@ -15,9 +15,9 @@ _Static_assert(SOURCE_ALLOCS + ALLOC_SLOTS == SOURCE_ALLOCS_NESTED + 1, "a sourc
 static enum sample_source source_of(const struct sample_event *sample)
 {
 	static const enum sample_source sources[] = {[0] = SOURCE_COUNT, EVENTS(EVENT_SOURCE)};
-	const enum sample_source source =
-		sample->type < sizeof sources / sizeof *sources ? sources[sample->type]
-								: SOURCE_COUNT;
+	const enum sample_source source = sample->type < sizeof sources / sizeof *sources
+						  ? sources[sample->type]
+						  : SOURCE_COUNT;
 
 	return source == SOURCE_ALLOCS
 		       ? (enum sample_source)(source + sample->cpu_taken % ALLOC_SLOTS)
@@ -117,6 +117,25 @@ static bool switch_in_deliver(struct bpf_capture *capture, const void *record, s
 	return true;
 }
 
+static bool code_is_whole(const struct runtime_code_event *told, size_t length)
+{
+	return length == sizeof *told && told->type == EVENT_RUNTIME_CODE && told->size == length &&
+	       told->head_bytes <= sizeof told->head && told->name_bytes <= sizeof told->name &&
+	       told->file_bytes <= sizeof told->file && told->lines_bytes <= sizeof told->lines;
+}
+
+static bool code_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	const struct runtime_code_event *told = record;
+
+	if (!code_is_whole(told, length))
+		return false;
+	process_events_deliver(capture->events, told->time_ns);
+	if (capture->callbacks.on_code)
+		capture->callbacks.on_code(capture->callbacks.context, told);
+	return true;
+}
+
 static bool free_deliver(struct bpf_capture *capture, const void *record, size_t length)
 {
 	const struct alloc_free_event *event = record;
@@ -159,6 +178,7 @@ bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
 		if (!switch_in_deliver(capture, sample, length) &&
 		    !free_deliver(capture, sample, length) &&
+		    !code_deliver(capture, sample, length) &&
 		    !batch_deliver(capture, sample, length) &&
 		    sample_is_ours(capture, sample, length)) {
 			if (!sample_copy(capture, sample, now, &copy))

@@ -63,6 +63,8 @@ struct capture_callbacks {
 	/* A sweep from start to end had all threads that were waiting without a stack for
 	 * SWITCH_SWEEP_MS at its start, as samples that are swept. */
 	void (*on_sweep)(void *context, uint64_t start_ns, uint64_t end_ns);
+	/* In front of the sample that has it for the first time; checked against its length. */
+	void (*on_code)(void *context, const struct runtime_code_event *told);
 	/* Memory is given back. */
 	void (*on_free)(void *context, const struct alloc_free_event *event);
 	void *context;

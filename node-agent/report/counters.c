@@ -240,6 +240,7 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "names_cut", "runtimes.names_cut",
 	 {OF(names.codes.names_cut), OF(names.codes.lines_cut)}},
 	{LINE_runtimes, "codes", NULL, {OF(names.codes.read)}},
+	{LINE_runtimes, "codes_told", NULL, {OF(names.codes.told)}},
 	{LINE_runtimes, "codes_gone", NULL, {OF(names.codes.gone)}},
 	{LINE_runtimes, "codes_unread", NULL, {OF(names.codes.unread)}},
 	{LINE_runtimes, "codes_refused", NULL, {OF(names.codes.refused)}},

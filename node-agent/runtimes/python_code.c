@@ -9,7 +9,7 @@
 
 enum {
 	HEAD_BYTES = 512,  /* of a code object: its members are within them */
-	AHEAD_BYTES = 256, /* that are read of a str or bytes at once */
+	AHEAD_BYTES = 128, /* that are read of a str or bytes at once */
 	PAGE_BYTES = 4096,
 	CHARACTER_UNKNOWN = 0xfffd,
 	CO_NO_MONITORING_EVENTS = 0x2000000, /* 3.13, Include/cpython/code.h */
@@ -143,7 +143,10 @@ static uint16_t cookie_of(const struct python_layout *layout, const uint8_t *hea
 {
 	return runtime_cookie(int_at(head, layout->code_argcount),
 			      int_at(head, layout->code_kwonly), int_at(head, layout->code_flags),
-			      int_at(head, layout->code_firstline));
+			      int_at(head, layout->code_firstline),
+			      runtime_texts(word_at(head, python_layout_name(layout)),
+					    word_at(head, layout->code_filename),
+					    word_at(head, layout->code_lines)));
 }
 
 /* A freed object keeps most of what it had, but not what its pointers lead to. Its count of
@@ -219,8 +222,7 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 {
 	uint8_t head[HEAD_BYTES], again[HEAD_BYTES];
 	const size_t bytes = head_bytes(layout);
-	const uint16_t name_at = layout->code_qualname != PYTHON_LAYOUT_NONE ? layout->code_qualname
-									     : layout->code_name;
+	const uint16_t name_at = python_layout_name(layout);
 	struct text name, file;
 
 	*out = NULL;

@@ -161,11 +161,7 @@ static void count(struct python_codes_counters *counters, enum python_code_state
 	counters->lines_cut += code && code->is_lines_cut;
 }
 
-const struct python_code *python_codes_find(struct python_codes *codes,
-					    const struct process_key *process,
-					    const struct python_memory *memory,
-					    const struct python_layout *layout, uint64_t address,
-					    uint16_t cookie, uint64_t now_ns)
+static struct code_key key_of(const struct process_key *process, uint64_t address, uint16_t cookie)
 {
 	struct code_key key;
 
@@ -173,6 +169,29 @@ const struct python_code *python_codes_find(struct python_codes *codes,
 	key.process = *process;
 	key.address = address;
 	key.cookie = cookie;
+	return key;
+}
+
+/* In place of what is there; NULL: nothing. Returns its code, unless there was no room. */
+static const struct python_code *codes_put(struct python_codes *codes, uint64_t hash,
+					   struct code_entry *entry, struct code_entry next)
+{
+	if (!entry) {
+		entry = codes_add(codes, hash, next);
+		return entry ? entry->code : NULL;
+	}
+	*entry = next;
+	codes->halves[codes->newer].bytes += next.code ? next.code->bytes : 0; /* or the older's */
+	return next.code;
+}
+
+const struct python_code *python_codes_find(struct python_codes *codes,
+					    const struct process_key *process,
+					    const struct python_memory *memory,
+					    const struct python_layout *layout, uint64_t address,
+					    uint16_t cookie, uint64_t now_ns)
+{
+	const struct code_key key = key_of(process, address, cookie);
 	const uint64_t hash = hash_bytes(&key, sizeof key, 0);
 	struct code_entry *entry = codes_look(codes, hash, &key);
 	if (entry && (entry->code || entry->tries >= PYTHON_CODE_TRIES))
@@ -184,13 +203,25 @@ const struct python_code *python_codes_find(struct python_codes *codes,
 	struct code_entry next = {.key = key, .tries = entry ? entry->tries + 1 : 1};
 	count(&codes->counters, python_code_read(memory, layout, address, cookie, &next.code),
 	      next.code);
-	if (!entry) {
-		entry = codes_add(codes, hash, next);
-		return entry ? entry->code : NULL;
-	}
-	*entry = next;
-	codes->halves[codes->newer].bytes += next.code ? next.code->bytes : 0; /* or the older's */
-	return next.code;
+	return codes_put(codes, hash, entry, next);
+}
+
+void python_codes_tell(struct python_codes *codes, const struct process_key *process,
+		       const struct python_memory *memory, const struct python_layout *layout,
+		       const struct runtime_code_event *told, uint64_t now_ns)
+{
+	const struct code_key key = key_of(process, told->address, told->cookie);
+	const uint64_t hash = hash_bytes(&key, sizeof key, 0);
+	struct code_entry next = {.key = key};
+
+	python_codes_begin(codes);
+	struct code_entry *entry = codes_look(codes, hash, &key);
+	if ((entry && entry->code) || !may_read(codes, process->tgid, now_ns) ||
+	    python_told_read(told, memory, layout, &next.code) != PYTHON_CODE_READ)
+		return;
+	count(&codes->counters, PYTHON_CODE_READ, next.code);
+	codes->counters.told++;
+	codes_put(codes, hash, entry, next);
 }
 
 void python_codes_counters(const struct python_codes *codes, struct python_codes_counters *out)

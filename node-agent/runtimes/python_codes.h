@@ -13,6 +13,7 @@
 
 #include "node-agent/processes/process_key.h"
 #include "node-agent/runtimes/python_code.h"
+#include "node-agent/runtimes/python_told.h"
 
 enum {
 	PYTHON_CODES_BYTES = 3 << 19, /* as a rule, of both halves */
@@ -22,7 +23,8 @@ enum {
 };
 
 struct python_codes_counters {
-	uint64_t read; /* code objects */
+	uint64_t read; /* code objects, */
+	uint64_t told; /* of these those that the kernel side had copied */
 	uint64_t names_cut, lines_cut;
 	uint64_t gone; /* another object was there: frames without a name */
 	uint64_t unread;
@@ -45,6 +47,11 @@ const struct python_code *python_codes_find(struct python_codes *codes,
 					    const struct python_memory *memory,
 					    const struct python_layout *layout, uint64_t address,
 					    uint16_t cookie, uint64_t now_ns);
+
+/* One that was copied at a sample (runtimes/python_told.h), unless it is known already. */
+void python_codes_tell(struct python_codes *codes, const struct process_key *process,
+		       const struct python_memory *memory, const struct python_layout *layout,
+		       const struct runtime_code_event *told, uint64_t now_ns);
 
 void python_codes_counters(const struct python_codes *codes, struct python_codes_counters *out);
 

@@ -96,6 +96,13 @@ struct python_layout {
 	uint16_t tuple_size, tuple_items;
 };
 
+/* Where a code object has its name, qualified where it has such a one. */
+static inline uint16_t python_layout_name(const struct python_layout *layout)
+{
+	return layout->code_qualname != PYTHON_LAYOUT_NONE ? layout->code_qualname
+							   : layout->code_name;
+}
+
 /* version: as PY_VERSION_HEX has it, 0x030b07f0 for 3.11.7 (the exported Py_Version of 3.11 and
  * newer), or made of a file's name. False: not 3.6 to 3.12. */
 bool python_layout_find(uint32_t version, struct python_layout *out);

@@ -160,6 +160,9 @@ static void set_layout(const struct python_layout *from, struct runtime_layout *
 		.code_firstline = from->code_firstline,
 		.code_bytes = from->code_bytes,
 		.tstate_interp = from->tstate_interp,
+		.code_name = python_layout_name(from),
+		.code_filename = from->code_filename,
+		.code_lines = from->code_lines,
 		.entry_value = (uint8_t)from->entry_value,
 	};
 	if (from->flags & PYTHON_INSTR_IS_POINTER)

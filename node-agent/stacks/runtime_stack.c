@@ -208,18 +208,31 @@ static bool is_trampoline(const struct runtime_stacks *stacks, uint32_t at)
 	       frame->kind == PROFILE_FRAME_NAMED && frame->type && !strcmp(frame->type, "cpython");
 }
 
+static void reading_begin(struct reading *reading, struct runtime_stacks *stacks,
+			  struct process_key process)
+{
+	*reading = (struct reading){.stacks = stacks,
+				    .process = process,
+				    .memory = {read_memory, reading},
+				    .now_ns = monotonic_ns(),
+				    .directory = -1};
+	reading->has_layout = runtimes_layout(stacks->runtimes, &process, &reading->layout);
+}
+
+static void reading_end(struct reading *reading)
+{
+	if (reading->directory >= 0)
+		close(reading->directory);
+}
+
 static size_t put_frames(struct runtime_stacks *stacks, const struct sample_event *sample,
 			 struct counted_frame *frames, size_t count)
 {
 	const uint64_t *list = sample_runtime_frames(sample);
-	struct reading reading = {.stacks = stacks,
-				  .process = process_key_of(sample),
-				  .memory = {read_memory, &reading},
-				  .now_ns = monotonic_ns(),
-				  .directory = -1};
+	struct reading reading;
 	size_t put = 0;
 
-	reading.has_layout = runtimes_layout(stacks->runtimes, &reading.process, &reading.layout);
+	reading_begin(&reading, stacks, process_key_of(sample));
 	python_codes_begin(stacks->codes);
 	for (size_t i = 0; i < count; i++) {
 		const struct merged_frame *from = &stacks->merged[i];
@@ -233,8 +246,7 @@ static size_t put_frames(struct runtime_stacks *stacks, const struct sample_even
 			frames[put].kind = PROFILE_FRAME_RUNTIME;
 		put++;
 	}
-	if (reading.directory >= 0)
-		close(reading.directory);
+	reading_end(&reading);
 	return put;
 }
 
@@ -245,6 +257,18 @@ static bool has_language(const struct runtime_stacks *stacks, size_t count)
 	for (size_t i = 0; i < count; i++)
 		has |= stacks->merged[i].is_language;
 	return has;
+}
+
+void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_code_event *told)
+{
+	struct reading reading;
+
+	reading_begin(&reading, stacks,
+		      (struct process_key){told->tgid, told->exec_id, told->start_time_ns});
+	if (reading.has_layout)
+		python_codes_tell(stacks->codes, &reading.process, &reading.memory, &reading.layout,
+				  told, reading.now_ns);
+	reading_end(&reading);
 }
 
 size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,

@@ -60,6 +60,9 @@ size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *j
 			   struct counted_frame *frames, size_t count, size_t room,
 			   enum frame_merge_result *result);
 
+/* A code object that a sample to come has, as it was then. */
+void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_code_event *told);
+
 void runtime_stacks_counters(const struct runtime_stacks *stacks,
 			     struct runtime_stacks_counters *out);
 

@@ -544,6 +544,12 @@ void samples_add_finished(struct samples *samples, const struct sample_event *sa
 	add_or_hold(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
 }
 
+void samples_add_code(struct samples *samples, const struct runtime_code_event *told)
+{
+	if (samples->runtimes)
+		runtime_stacks_tell(samples->runtimes, told);
+}
+
 void samples_counters(const struct samples *samples, struct sample_counters *out)
 {
 	*out = samples->counters;

@@ -84,6 +84,9 @@ void samples_add_finished(struct samples *samples, const struct sample_event *sa
 void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
 		      const struct sample_worth *worth);
 
+/* What the kernel side has copied of an interpreter's code, before the sample that has it. */
+void samples_add_code(struct samples *samples, const struct runtime_code_event *told);
+
 /* The scheduler's own functions, which do not belong to the stacks of switches and wake-ups. */
 void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler);
 /* The functions by which it is said what was waited for and what woke; borrowed. */

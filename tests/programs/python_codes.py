@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes code objects of all kinds and prints "VERSION RUNTIME" (as sys.hexversion; the address of _PyRuntime, 0: not
-known), then of each that there is, where it is and what it has: "ADDRESS ARGCOUNT KWONLY FLAGS FIRST_LINE NAME FILE TABLE", the last three in hexadecimal; names as UTF-8 of at
-most 1024 bytes. Then "." and waits for the end of its input. For CPython 3.6 and newer."""
+known), then of each that there is, where it is and what it has: "ADDRESS ARGCOUNT KWONLY FLAGS FIRST_LINE NAME FILE TABLE NAME_AT FILE_AT TABLE_AT", NAME to TABLE in hexadecimal;
+names as UTF-8 of at most 1024 bytes. Then "." and waits for the end of its input. For CPython 3.6 and newer."""
 import gc
 import os
 import sys
@@ -78,8 +78,9 @@ except (ImportError, ValueError):
 out = ["%d %d" % (sys.hexversion, runtime)]
 for address, code in found.items():
     table = code.co_linetable if hasattr(code, "co_linetable") else code.co_lnotab
-    out.append("%d %d %d %d %d %s %s %s" % (
+    name = getattr(code, "co_qualname", code.co_name)
+    out.append("%d %d %d %d %d %s %s %s %d %d %d" % (
         address, code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno,
-        text(getattr(code, "co_qualname", code.co_name)), text(code.co_filename), table.hex() or "-"))
+        text(name), text(code.co_filename), table.hex() or "-", id(name), id(code.co_filename), id(table)))
 print("\n".join(out) + "\n.", flush=True)
 sys.stdin.read()

@@ -93,6 +93,17 @@ def hold():
     return kept is None
 
 
+class Made:
+    def __init__(self, n):
+        self.n = burn() + n
+
+
+MADE = """def %s(n):
+    return burn() + n
+%s(1)
+"""
+
+
 def recurse(n):
     return recurse(n - 1) if n else burn()
 
@@ -108,6 +119,9 @@ def each():
     python_awaits.each(burn)
     recurse(20)
     exec("burn()", globals())
+    for name in ("one_made", "two_made"):
+        exec(compile(MADE % (name, name), "<%s>" % name, "exec"), {"burn": burn})
+    Made(1)
     return [burn() for _ in range(2)]
 
 

@@ -75,8 +75,7 @@ def stacks_of(path):
 
 
 LIBRARY = re.compile(r"/asyncio/|^<frozen |/(selectors|types|abc|_?weakref(set)?|contextvars|heapq|concurrent/futures/\w+)\.py$")
-# Code of exec() is gone before anybody looks, or not.
-NAMELESS = Frame("[no name]", "", 0, "", False)
+NAMELESS = "[no name]"
 
 
 def is_prefix(chain, truth, lines):
@@ -84,8 +83,6 @@ def is_prefix(chain, truth, lines):
     if len(chain) > len(truth):
         return False
     for at, (frame, (function, file, line)) in enumerate(zip(chain, truth)):
-        if frame == NAMELESS and file == "<string>":
-            continue
         if frame.function != function or frame.file != file:
             return False
         if at + 1 < len(chain) and frame.line != line:
@@ -127,7 +124,7 @@ def record(python, version):
 
 
 def judge(version, chains, stacks, lines):
-    counts, why, seen, wrong, marked = collections.Counter(), collections.Counter(), set(), [], []
+    counts, why, seen, wrong, marked, nameless = collections.Counter(), collections.Counter(), set(), [], [], 0
     for incomplete, frames, count in stacks:
         chain = [frame for frame in reversed(frames) if frame.function]
         incomplete = "" if chain and incomplete in NATIVE_LACKS else incomplete
@@ -135,6 +132,9 @@ def judge(version, chains, stacks, lines):
         counts[kind] += count
         why[incomplete] += count
         if incomplete or not chain:
+            continue
+        if any(frame.function == NAMELESS for frame in chain):
+            nameless += count
             continue
         chain = without_ends(chain, lines)
         truths = [i for i, truth in enumerate(chains) if is_prefix(chain, truth, lines)]
@@ -144,11 +144,13 @@ def judge(version, chains, stacks, lines):
         if not marks_are_right(frames):
             marked.append([frame.function or frame.module + ("!" if frame.is_runtime else "") for frame in frames])
     total = sum(counts.values())
-    note("%s: %s, %d of %d chains seen" % (version, dict(counts), len(seen), len(chains)))
+    note("%s: %s, %d of %d chains seen, %d without a name" % (version, dict(counts), len(seen), len(chains), nameless))
     note("declared: %s" % {sentence: count for sentence, count in why.items() if sentence})
     check(total > 100, version + ": samples", total)
     check(not wrong, version + ": each chain is one of the program's", "%d: %s" % (len(wrong), wrong[:3]))
     check(not marked, version + ": the interpreter's own frames are marked, and no others", marked[:2])
+    # A sample tells of three objects that are new, and some are gone before the next one.
+    check(nameless <= 5 + total // 100, version + ": code that exec() has made and left has its names", nameless)
     check(counts["joined"] >= 0.9 * total, version + ": stacks have Python's frames", dict(counts))
     check(len(seen) > 10, version + ": of many places", len(seen))
 

@@ -132,6 +132,9 @@ static const struct {
 	MEMBER(layout.code_flags),
 	MEMBER(layout.code_firstline),
 	MEMBER(layout.code_bytes),
+	MEMBER(layout.code_name),
+	MEMBER(layout.code_filename),
+	MEMBER(layout.code_lines),
 };
 
 static void runtime_read(const char *path)

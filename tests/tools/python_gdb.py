@@ -123,6 +123,10 @@ class Interpreter:
         for name, member in (("argcount", "co_argcount"), ("kwonly", "co_kwonlyargcount"), ("flags", "co_flags"),
                              ("firstline", "co_firstlineno")):
             layout["code_" + name] = offset(code, member)
+        members = fields(code)
+        for name, wanted in (("name", ("co_qualname", "co_name")), ("filename", ("co_filename",)),
+                             ("lines", ("co_linetable", "co_lnotab"))):
+            layout["code_" + name] = offset(code, next(member for member in wanted if member in members))
         return layout
 
     def shim_owner(self):

@@ -21,7 +21,7 @@ import otlp
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "..", "programs", "python_loads.py")
 Frame = collections.namedtuple("Frame", "function file line")
-Stop = collections.namedtuple("Stop", "time_ns threads")  # threads: {tid: (pc, frames of py-spy's, root first)}
+Stop = collections.namedtuple("Stop", "time_ns threads")  # threads: {tid: (pc, stacks of py-spy's, root first)}: it may be any of them
 NO_NAME = "[no name]"
 Taken = collections.namedtuple("Taken", "time_ns tid incomplete frames")
 
@@ -55,8 +55,12 @@ def spy(python, pid):
                              str(pid)], capture_output=True, text=True, check=False)
     if answer.returncode:
         return {}
-    return {thread["os_thread_id"]: [Frame(frame["name"], frame["filename"], frame["line"])
-                                     for frame in reversed(thread["frames"])] for thread in json.loads(answer.stdout)}
+    threads = {thread["os_thread_id"] or -i: [Frame(frame["name"], frame["filename"], frame["line"])
+                                              for frame in reversed(thread["frames"])]
+               for i, thread in enumerate(json.loads(answer.stdout), 1)}
+    if len(threads) == 1 and -1 in threads:  # before 3.11 it does not know which thread it is
+        threads = {pid: threads[-1]}
+    return threads
 
 
 def take_stops(python, pid, count, seconds):
@@ -67,7 +71,9 @@ def take_stops(python, pid, count, seconds):
         time_ns = time.monotonic_ns()
         places = {tid: pc_of(pid, tid) for tid in threads_of(pid)}
         frames = spy(python, pid)
-        stops.append(Stop(time_ns, {tid: (places[tid], frames[tid]) for tid in places if tid in frames}))
+        unknown = [frames[tid] for tid in frames if tid < 0]
+        stops.append(Stop(time_ns, {tid: (places[tid], [frames[tid]] if tid in frames else unknown) for tid in places
+                                    if tid in frames or unknown}))
         os.kill(pid, signal.SIGCONT)
     return stops
 
@@ -137,7 +143,8 @@ class Result:
         self.stops = self.moved = self.equal = self.frames = self.no_line = self.no_name = 0
         self.declared, self.wrong = collections.Counter(), []
 
-    def add(self, taken, frames):
+    def add(self, taken, stacks):
+        frames = next((stack for stack in stacks if not difference(taken, stack)), stacks[0])
         self.stops += 1
         if taken.incomplete:
             self.declared[taken.incomplete] += 1
@@ -145,6 +152,8 @@ class Result:
         self.frames += len(frames)
         self.no_line += sum(not frame.line for frame in taken.frames)
         self.no_name += sum(frame.function == NO_NAME for frame in taken.frames)
+        if os.environ.get("SHOW_NO_LINE"):
+            print([pair for pair in zip(taken.frames, frames) if not pair[0].line])
         why = difference(taken, frames)
         self.equal += not why
         if why:
@@ -162,14 +171,14 @@ def compare(stops, by_leaf, taken):
     previous_ns = 0
     for stop in stops:
         matched = 0
-        for tid, (pc, frames) in stop.threads.items():
+        for tid, (pc, stacks) in stop.threads.items():
             before = [one for one in by_thread[tid] if previous_ns < one[0] < stop.time_ns]
             if not before or pc - max(before)[1] not in (0, 2):
                 continue
             near = [one for one in taken if one.tid == tid and abs(one.time_ns - ahead_ns - max(before)[0]) < 2000000]
             if len(near) == 1 and near[0].time_ns >= known_ns:
                 matched += 1
-                result.add(near[0], frames)
+                result.add(near[0], stacks)
         result.moved += not matched
         previous_ns = stop.time_ns
     return result

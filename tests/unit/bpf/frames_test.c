@@ -79,10 +79,25 @@ static void test_interpreter(void)
 
 static void test_cookie(void)
 {
-	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(0, 1, 3, 10));
-	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(1, 0, 3, 11));
-	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(1, 0, 67, 10));
-	CHECK(runtime_cookie(0, 0, 0, 0));
+	static uint32_t seen[65536];
+	uint32_t most = 0;
+
+	CHECK(runtime_cookie(1, 0, 3, 10, 0) != runtime_cookie(0, 1, 3, 10, 0));
+	CHECK(runtime_cookie(1, 0, 3, 10, 0) != runtime_cookie(1, 0, 3, 11, 0));
+	CHECK(runtime_cookie(1, 0, 3, 10, 0) != runtime_cookie(1, 0, 67, 10, 0));
+	CHECK(runtime_cookie(1, 0, 3, 10, 0) != runtime_cookie(1, 0, 3, 10, 1));
+	CHECK(runtime_cookie(0, 0, 0, 0, 0));
+	/* Texts that lie side by side, as those of one object do, take all marks alike. */
+	for (uint64_t i = 0; i < 64 * 64 * 16; i++) {
+		const uint64_t at = 0x7f1234560000 + i % 64 * 16;
+		const uint64_t file = at + (i / 64 % 64) * 16 + 48, lines = file + i / 4096 * 32;
+		const uint16_t cookie = runtime_cookie(i % 2, 0, 64 + 3 * (i % 2), 1,
+						       runtime_texts(at, file, lines));
+
+		seen[cookie]++;
+		most = seen[cookie] > most ? seen[cookie] : most;
+	}
+	CHECK(most <= 12);
 }
 
 /* What is found later of the native part comes before the interpreter's. */

@@ -83,7 +83,10 @@ static const struct version {
 	  .code_argcount = 16,
 	  .code_kwonly = 24,
 	  .code_flags = 36,
-	  .code_firstline = 40},
+	  .code_firstline = 40,
+	  .code_name = 112,
+	  .code_filename = 104,
+	  .code_lines = 120},
 	 EACH},
 	{"3.10",
 	 {.tstate_thread_id = 176,
@@ -97,6 +100,9 @@ static const struct version {
 	  .code_kwonly = 24,
 	  .code_flags = 36,
 	  .code_firstline = 40,
+	  .code_name = 112,
+	  .code_filename = 104,
+	  .code_lines = 120,
 	  .flags = RUNTIME_INSTR_IS_UNITS},
 	 EACH},
 	{"3.11",
@@ -112,6 +118,9 @@ static const struct version {
 	  .code_kwonly = 64,
 	  .code_flags = 48,
 	  .code_firstline = 72,
+	  .code_name = 128,
+	  .code_filename = 112,
+	  .code_lines = 136,
 	  .code_bytes = 184,
 	  .flags = RUNTIME_INSTR_IS_POINTER},
 	 FLAG},
@@ -128,6 +137,9 @@ static const struct version {
 	  .code_kwonly = 60,
 	  .code_flags = 48,
 	  .code_firstline = 68,
+	  .code_name = 128,
+	  .code_filename = 112,
+	  .code_lines = 136,
 	  .code_bytes = 192,
 	  .flags = RUNTIME_INSTR_IS_POINTER | RUNTIME_ENTRY_IS_SHIM},
 	 SHIM},
@@ -144,6 +156,9 @@ static const struct version {
 	  .code_kwonly = 60,
 	  .code_flags = 48,
 	  .code_firstline = 68,
+	  .code_name = 128,
+	  .code_filename = 112,
+	  .code_lines = 136,
 	  .code_bytes = 200,
 	  .flags = RUNTIME_INSTR_IS_POINTER | RUNTIME_ENTRY_IS_SHIM},
 	 SHIM},
@@ -160,6 +175,9 @@ static const struct version {
 	  .code_kwonly = 60,
 	  .code_flags = 48,
 	  .code_firstline = 68,
+	  .code_name = 128,
+	  .code_filename = 112,
+	  .code_lines = 136,
 	  .code_bytes = 208,
 	  .flags = RUNTIME_INSTR_IS_POINTER | RUNTIME_ENTRY_IS_SHIM},
 	 SHIM},
@@ -173,7 +191,8 @@ static struct runtime_place place;
 static uint16_t cookie_of(unsigned number)
 {
 	number %= CODES_COUNT;
-	return runtime_cookie(number, 1, 67, 100 + number);
+	return runtime_cookie(number, 1, 67, 100 + number,
+			      runtime_texts(number << 4, (number + 1) << 4, (number + 2) << 4));
 }
 
 static void use(const struct version *version)
@@ -193,6 +212,9 @@ static void use(const struct version *version)
 		put(code_at(i) + layout->code_kwonly, 1, 4);
 		put(code_at(i) + layout->code_flags, 67, 4);
 		put(code_at(i) + layout->code_firstline, 100 + i, 4);
+		put(code_at(i) + layout->code_name, i << 4, 8);
+		put(code_at(i) + layout->code_filename, (i + 1) << 4, 8);
+		put(code_at(i) + layout->code_lines, (i + 2) << 4, 8);
 	}
 }
 

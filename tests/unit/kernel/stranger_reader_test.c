@@ -161,7 +161,7 @@ static uint32_t read_interpreter(uint64_t words[RUNTIME_WORDS_MAX])
 
 static void check_interpreter(void)
 {
-	const uint16_t cookie = runtime_cookie(0, 0, 0, 0);
+	const uint16_t cookie = runtime_cookie(0, 0, 0, 0, runtime_texts(0, 0, 0));
 	uint64_t words[RUNTIME_WORDS_MAX];
 
 	CHECK_NUMBER(read_interpreter(words), 4);

@@ -98,17 +98,19 @@ static bool is_as_said(const struct interpreter *one, char *line)
 	int directory = one->directory;
 	const struct python_memory memory = {read_stranger, &directory};
 	struct python_code *code, *other;
-	char *word[8];
+	char *word[11];
 	int count = 0;
 
-	for (char *rest = line; count < 8 && (word[count] = strsep(&rest, " \n"));)
+	for (char *rest = line; count < 11 && (word[count] = strsep(&rest, " \n"));)
 		count++;
-	if (count < 8)
+	if (count < 11)
 		return false;
 	const uint64_t address = strtoull(word[0], NULL, 10);
 	const uint16_t cookie = runtime_cookie(
 		(uint32_t)strtoul(word[1], NULL, 10), (uint32_t)strtoul(word[2], NULL, 10),
-		(uint32_t)strtoul(word[3], NULL, 10), (uint32_t)strtoul(word[4], NULL, 10));
+		(uint32_t)strtoul(word[3], NULL, 10), (uint32_t)strtoul(word[4], NULL, 10),
+		runtime_texts(strtoull(word[8], NULL, 10), strtoull(word[9], NULL, 10),
+			      strtoull(word[10], NULL, 10)));
 	if (python_code_read(&memory, &one->layout, address, cookie, &code) != PYTHON_CODE_READ)
 		return false;
 	const size_t lines = !strcmp(word[7], "-") ? 0 : strlen(word[7]) / 2;
@@ -208,12 +210,30 @@ static void image_fill(struct image *image, const struct python_layout *layout)
 	put(image, TABLE + 32, 4 | 3 << 8, 2);
 }
 
+static uint64_t pointer_at(const struct image *image, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, image->bytes + at, sizeof value);
+	return value;
+}
+
+/* Of the one that is meant, where it says that its texts are. */
+static uint16_t cookie_of(const struct image *image, const struct python_layout *layout,
+			  uint32_t flags)
+{
+	return runtime_cookie(1, 0, flags, 10,
+			      runtime_texts(pointer_at(image, OBJECT + layout->code_name),
+					    pointer_at(image, OBJECT + layout->code_filename),
+					    pointer_at(image, OBJECT + layout->code_lines)));
+}
+
 static enum python_code_state image_read_as(struct image *image, const struct python_layout *layout,
 					    uint32_t flags, struct python_code **code)
 {
 	const struct python_memory memory = {read_image, image};
 
-	return python_code_read(&memory, layout, BASE + OBJECT, runtime_cookie(1, 0, flags, 10),
+	return python_code_read(&memory, layout, BASE + OBJECT, cookie_of(image, layout, flags),
 				code);
 }
 

@@ -53,11 +53,18 @@ static bool read_page(void *context, uint64_t address, void *to, size_t bytes)
 static const struct python_memory memory = {.read = read_page};
 static struct python_layout layout;
 
+static uint16_t cookie_of(uint64_t number)
+{
+	const uint64_t at = number * STEP;
+
+	return runtime_cookie(0, 0, 0, 1, runtime_texts(at + NAME, at + FILE_NAME, at + TABLE));
+}
+
 static const char *find(struct python_codes *codes, uint32_t tgid, uint64_t number, uint64_t now_ns)
 {
 	const struct process_key key = {tgid, 0, 1};
 	const struct python_code *code = python_codes_find(
-		codes, &key, &memory, &layout, number * STEP, runtime_cookie(0, 0, 0, 1), now_ns);
+		codes, &key, &memory, &layout, number * STEP, cookie_of(number), now_ns);
 
 	return code ? code->name : NULL;
 }

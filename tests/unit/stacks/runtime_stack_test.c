@@ -91,6 +91,13 @@ void python_codes_counters(const struct python_codes *codes, struct python_codes
 	*out = (struct python_codes_counters){.read = 5};
 }
 
+void python_codes_tell(struct python_codes *codes, const struct process_key *process,
+		       const struct python_memory *memory, const struct python_layout *layout,
+		       const struct runtime_code_event *told, uint64_t now_ns)
+{
+	(void)codes, (void)process, (void)memory, (void)layout, (void)told, (void)now_ns;
+}
+
 const struct python_code *python_codes_find(struct python_codes *codes,
 					    const struct process_key *process,
 					    const struct python_memory *memory,
@@ -178,7 +185,8 @@ static size_t put_native(const char *native)
 }
 
 /* p a frame, P one with an entry, g one whose object is gone, u one that has to be read; C U O W:
- * its end is not there. The first has its object at 0x100, the next at 0x200; its line is the third. */
+ * its end is not there. The first has its object at 0x100, the next at 0x200; its line is the
+ * third. */
 static void put_list(const char *list)
 {
 	uint64_t *words = (uint64_t *)sample.event.frames + sample.event.user_count;
@@ -194,8 +202,9 @@ static void put_list(const char *list)
 				runtime_frame_end((enum runtime_end)(end - ends + 1));
 			continue;
 		}
-		words[sample.event.runtime_count++] =
-			runtime_frame_code(*list == 'g' ? GONE : *list == 'u' ? UNREAD : address);
+		words[sample.event.runtime_count++] = runtime_frame_code(*list == 'g'   ? GONE
+									 : *list == 'u' ? UNREAD
+											: address);
 		words[sample.event.runtime_count++] = runtime_frame_place(30, 17, *list == 'P');
 	}
 }
