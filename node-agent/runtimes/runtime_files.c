@@ -40,7 +40,7 @@ static bool ask(void *context, const struct executable *executable)
 static void take(void *context, uint32_t executable, const struct runtime_symbols *symbols)
 {
 	struct runtime_files *files = context;
-	const bool says = symbols && (symbols->language || symbols->thread_bytes);
+	const bool says = symbols && (symbols->language || symbols->thread_bytes || symbols->flags);
 
 	files->answered++;
 	files->found += symbols && symbols->language;
