@@ -64,6 +64,7 @@ build() {
 			-Wl,-rpath,'$ORIGIN' ;;
 	contexts_dlopen) cc $common $context -fPIE -pie tests/programs/contexts.c -o "$2" -ldl ;;
 	embeds_python) cc $common -O1 -pthread tests/programs/embeds_python.c -o "$2" -ldl ;;
+	python_mix.so) c++ -std=c++17 $known -g -fPIC -shared $map tests/programs/python_mix.cc -o "$2" ;;
 	looks_like_python) cc $common -O2 -rdynamic -pthread tests/programs/looks_like_python.c -o "$2" ;;
 	looks_like_python_musl) musl-gcc $common -O2 -static -pthread tests/programs/looks_like_python.c -o "$2" ;;
 	room_below) cc $common -O2 -fomit-frame-pointer tests/programs/room_below.c -o "$2" ;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of Python programs as the agent sends them, against the chains of calls that the program says it has: function,
 file and line of each frame, native frames around them in their true order, the interpreter's own ones marked."""
+import bisect
 import collections
 import inspect
 import json
@@ -14,12 +15,15 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import otlp  # pylint: disable=wrong-import-position
-from harness import BUILD, WORK, check, end, need_bpf, note, pythons, run, skip, start  # pylint: disable=wrong-import-position
+from harness import PROGRAMS as BUILT  # pylint: disable=wrong-import-position
+from harness import BUILD, WORK, build_programs, check, end, need_bpf, note, pythons, run, skip, start  # pylint: disable=wrong-import-position
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")  # as imports say it
 PROGRAM = os.path.join(PROGRAMS, "python_names.py")
 OWN = (PROGRAM, os.path.join(PROGRAMS, "python_awaits.py"))  # its files
+SHARES = os.path.join(PROGRAMS, "python_shares.py")
 PYTHONS = pythons("debian 3.6 3.8 3.10 3.12 3.13")
+MIX = "python_mix.so"
 SECONDS = int(os.environ.get("PYTHON_SECONDS", "6"))
 RATE = "197"
 
@@ -29,7 +33,7 @@ NEWER = "the interpreter is newer than the agent knows: a newer agent reads its 
 NATIVE_LACKS = {"native frames behind code that was made at run time are not known", "code without frame pointers",
                 "a return address does not lie in an executable mapping"} if os.environ.get("PYTHON_JIT") else set()
 
-Frame = collections.namedtuple("Frame", "function file line module is_runtime")
+Frame = collections.namedtuple("Frame", "function file line module is_runtime")  # line: of native ones the address
 
 
 def lines_by_function():
@@ -57,7 +61,7 @@ def frame_of(reader, index):
         function = reader.dictionary.function_table[line.function_index]
         return Frame(reader.strings[function.name_strindex], reader.strings[function.filename_strindex], line.line, "", False)
     mapping = reader.dictionary.mapping_table[location.mapping_index]
-    return Frame("", "", 0, reader.strings[mapping.filename_strindex] or "?", attributes.get("farflame.runtime", False))
+    return Frame("", "", location.address, reader.strings[mapping.filename_strindex] or "?", attributes.get("farflame.runtime", False))
 
 
 def stacks_of(path):
@@ -281,5 +285,101 @@ def test_tasks():
     check(len(shares) == 5 and not wrong, "shares of 1000 tasks are what the program counts", (total, shares))
 
 
+def differs(seen, truth):
+    """What is further from its share of the CPU time than chance puts it."""
+    total, whole = sum(seen.values()), sum(truth.values())
+    found = []
+    for key, seconds in truth.items():
+        share = seconds / whole
+        if abs(seen[key] - total * share) > 5 * (total * share * (1 - share)) ** 0.5 + 0.005 * total:
+            found.append("%s: %.1f %%, %.1f %% of the time" % (key, 100 * seen[key] / total, 100 * share))
+    return found
+
+
+def check_shares(version, python):
+    output = os.path.join(WORK, version + ".shares.otlp")
+    target = subprocess.Popen([python, SHARES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output, "--duration",
+                        "%ds" % SECONDS, "--frequency", "497"], check=True, capture_output=True)
+        truth = json.loads(target.communicate("\n", 20)[0])
+    finally:
+        target.kill()
+    functions, lines, wrong, own = collections.Counter(), collections.Counter(), 0, ("one", "two", "three", "four", "five", "six")
+    for incomplete, frames, count in stacks_of(output):
+        chain = [frame for frame in reversed(frames) if frame.function in own]
+        if incomplete or not chain:
+            continue
+        wrong += count * (tuple(frame.function for frame in chain) != own[:len(chain)])
+        functions[chain[-1].function] += count
+        if len(chain) == len(own):
+            lines[str(chain[-1].line)] += count
+    total = sum(functions.values())
+    stray = sum(count for line, count in lines.items() if line not in truth["lines"])
+    note("%s: %d samples, %d in the innermost one, %d at other lines of it" % (version, total, functions["six"], stray))
+    check(total > 150, version + ": samples of six functions", total)
+    check(not wrong, version + ": … each in the one before", wrong)
+    check(not differs(functions, truth["functions"]), version + ": … by their shares", differs(functions, truth["functions"]))
+    check(not differs(lines, truth["lines"]), version + ": ten lines by their shares", differs(lines, truth["lines"]))
+    check(stray <= 2 + total // 1000, version + ": … and at no other line", dict(lines))
+
+
+def test_shares():
+    for version, python in pythons("debian").items():
+        if python:
+            check_shares(version, python)
+
+
+def functions_of(library):
+    """[(address, name)] in order."""
+    answer = subprocess.run(["nm", "-C", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return sorted((int(line.split()[0], 16), line.split()[2].split("(")[0].split("::")[-1]) for line in answer.splitlines()
+                  if line.split()[1] in "Tt")
+
+
+def merged_chain(frames, functions):
+    """Root first: functions of Python's, and of the library's between them."""
+    chain = []
+    for frame in reversed(frames):
+        if frame.function:
+            chain.append(frame.function)
+        elif frame.module == MIX:
+            chain.append(functions[bisect.bisect(functions, (frame.line, "~")) - 1][1])
+    return chain
+
+
+def check_mix(version, python):
+    library = os.path.join(BUILT, MIX)
+    functions, output = functions_of(library), os.path.join(WORK, version + ".mix.otlp")
+    target = start([python, os.path.join(os.path.dirname(PROGRAM), "python_mix.py"), library], "mix.log",
+                   stdout=subprocess.PIPE)
+    truths = [["<module>"] + chain for chain in json.loads(target.stdout.readline().decode())]
+    subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output, "--duration", "4s",
+                    "--frequency", "197"], check=True, capture_output=True)
+    end(target)
+    seen, wrong, declared = collections.Counter(), [], 0
+    for incomplete, frames, count in stacks_of(output):
+        chain = merged_chain(frames, functions)
+        # Before it goes on in a handler's frame, the unwinder overwrites what its own frames have saved.
+        is_between = any(frame.module.startswith("libgcc_s") for frame in frames)
+        if incomplete or is_between or not any(frame.function for frame in frames):
+            declared += count
+            continue
+        fits = [i for i, truth in enumerate(truths) if chain == truth[:len(chain)]]
+        seen.update({i: count for i in fits if chain == truths[i]})
+        if not fits:
+            wrong.append(chain)
+    note("%s: %s, %d alone, declared or in the unwinder" % (version, dict(seen), declared))
+    check(not wrong, version + ": Python in C++ in Python, also by an exception, in the true order", wrong[:3])
+    check(len(seen) == len(truths), version + ": … while one is in flight, too", dict(seen))
+
+
+def test_mix():
+    build_programs(MIX)
+    for version, python in pythons("debian").items():
+        if python:
+            check_mix(version, python)
+
+
 need_bpf()
-run(test_versions, test_newer, test_off, test_interpreters, test_tasks)
+run(test_versions, test_newer, test_off, test_interpreters, test_tasks, test_shares, test_mix)
