@@ -41,7 +41,22 @@ say()
 print("ready", flush=True)
 while True: pass
 """ % (186 if os.uname().machine == "x86_64" else 178)
-PLACE_BYTES = 88
+
+
+def place_bytes():
+    """As the compiler has it: the table is found by it."""
+    program = os.path.join(WORK, "place_bytes")
+    subprocess.run(["cc", "-x", "c", "-I.", "-o", program, "-"], check=True, text=True, input="""
+#include <linux/types.h>
+#include "bpf/runtime_frames.h"
+#include <stdio.h>
+int main(void) { printf("%zu", sizeof(struct runtime_place)); return 0; }
+""")
+    return int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+
+
+os.makedirs(WORK, exist_ok=True)
+PLACE_BYTES = place_bytes()
 Place = collections.namedtuple("Place", "start exec_id language current thread_at other_at thread_in other_in")
 
 
