@@ -14,6 +14,7 @@
 #include "bpf/runtime_frames.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
+#include "node-agent/runtimes/python_thread_names.h"
 #include "tests/check.h"
 
 enum { OWN = 7, OTHER = 8, LOOP = 0x1000, REST = 0x2000, GONE = 0x9000, UNREAD = 0xa000 };
@@ -37,6 +38,25 @@ bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint
 	return executable == OWN && address == LOOP;
 }
 
+bool runtimes_has_greenlets(struct runtimes *runtimes, uint32_t executable)
+{
+	(void)runtimes, (void)executable;
+	return false;
+}
+
+bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key *process,
+		      uint64_t address)
+{
+	(void)runtimes, (void)process, (void)address;
+	return false;
+}
+
+uint64_t runtimes_state(const struct runtimes *runtimes, const struct process_key *process)
+{
+	(void)runtimes, (void)process;
+	return 0;
+}
+
 bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *process,
 		     struct python_layout *layout)
 {
@@ -58,6 +78,25 @@ enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
 	(void)runtimes, (void)process;
 	CHECK_NUMBER(time_ns, 4711);
 	return why;
+}
+
+/* --- names of threads: none --- */
+
+struct python_thread_names *python_thread_names_new(void)
+{
+	return (struct python_thread_names *)&why;
+}
+
+void python_thread_names_free(struct python_thread_names *names)
+{
+	(void)names;
+}
+
+const char *python_thread_names_find(struct python_thread_names *names,
+				     const struct python_thread *thread)
+{
+	(void)names, (void)thread;
+	return NULL;
 }
 
 /* --- code objects, lent for one stack: named after their address, each line ten bytes --- */
@@ -232,8 +271,10 @@ static char letter_of(const struct counted_frame *frame)
 
 static size_t join(size_t count, size_t room, bool is_whole, enum frame_merge_result *result)
 {
-	return runtime_stacks_join(stacks, &sample.event, located, frames, count, room, is_whole,
-				   result);
+	struct runtime_join joined = {
+		.sample = &sample.event, .located = located, .is_whole = is_whole};
+
+	return runtime_stacks_join(stacks, &joined, frames, count, room, result);
 }
 
 static enum frame_merge_result joined(const char *native, const char *list, bool is_whole,
