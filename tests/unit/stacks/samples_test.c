@@ -162,6 +162,11 @@ size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks, const str
 	return 0;
 }
 
+void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_code_event *told)
+{
+	(void)stacks, (void)told;
+}
+
 size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,
 			   struct counted_frame *frames, size_t count, size_t room,
 			   enum frame_merge_result *result)
