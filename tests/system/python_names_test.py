@@ -78,7 +78,7 @@ def stacks_of(path):
     note("counters: %s" % {name: value for name, value in reader.counters().items() if "runtimes" in name})
 
 
-LIBRARY = re.compile(r"/asyncio/|^<frozen |/(selectors|types|abc|_?weakref(set)?|contextvars|heapq|concurrent/futures/\w+)\.py$")
+LIBRARY = re.compile(r"/asyncio/|^<frozen |/(selectors|socket|types|abc|_?weakref(set)?|contextvars|heapq|concurrent/futures/\w+)\.py$")
 NAMELESS = "[no name]"
 
 

@@ -217,6 +217,8 @@ def several():
     check(place, "of two interpreters the one that runs has a place")
     if place:
         check_threads(process, place, "of two interpreters")
+    # The place may be one that was expected, before all of the process' files are looked at.
+    time.sleep(2)
     end(started)
     check(summary(log).get("others") == 1, "and that there is another is said", summary(log))
 
