@@ -97,9 +97,9 @@ def is_prefix(chain, truth, lines):
 
 def without_ends(chain, lines):
     """Without what asyncio does in functions that call none of the program's, and what has not begun, as coroutines
-    that are just being made: none of these says where it is."""
+    that are just being made, and iterators that give themselves: none of these says where it is."""
     while LIBRARY.search(chain[-1].file) or (
-            chain[-1].file in OWN and chain[-1].line == min(lines[chain[-1].function.split(".")[-1]] - {0})):
+            chain[-1].function.endswith("iter__") or chain[-1].file in OWN and chain[-1].line == min(lines[chain[-1].function.split(".")[-1]] - {0})):
         chain = chain[:-1]
     return chain
 
