@@ -4,40 +4,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "node-agent/processes/printed_text.h"
+
 enum { COMM_LENGTH = 15 };
 
-static const char cut_mark[] = "\xe2\x80\xa6"; /* … */
 static const char hidden[] = "***";
-
-struct line {
-	char *to;
-	size_t length, room; /* with its NUL */
-	bool is_cut;
-};
-
-static void put(struct line *line, const char *at, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		const char c = at[i];
-
-		if (line->length == line->room - 1) {
-			line->is_cut = true;
-			return;
-		}
-		line->to[line->length++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-	}
-}
-
-/* Between two characters, so that UTF-8 stays it. */
-static void mark_cut(struct line *line)
-{
-	size_t length = COMMAND_LINE_ROOM - sizeof cut_mark;
-
-	while (length && (line->to[length] & 0xc0) == 0x80)
-		length--;
-	memcpy(line->to + length, cut_mark, sizeof cut_mark - 1);
-	line->length = length + sizeof cut_mark - 1;
-}
 
 bool command_line_is_secret(const char *name, size_t length)
 {
@@ -79,25 +50,25 @@ static bool find_url_password(const char *at, size_t length, size_t *from, size_
 	return true;
 }
 
-static void put_word(struct line *line, const char *at, size_t length)
+static void put_word(struct printed_text *line, const char *at, size_t length)
 {
 	const char *equals = memchr(at, '=', length);
 	size_t name = equals ? (size_t)(equals - at) : 0, from, until;
 
 	if (equals && command_line_is_secret(at, name)) {
-		put(line, at, name + 1);
-		put(line, hidden, sizeof hidden - 1);
+		printed_text_put(line, at, name + 1);
+		printed_text_put(line, hidden, sizeof hidden - 1);
 	} else if (find_url_password(at, length, &from, &until)) {
-		put(line, at, from);
-		put(line, hidden, sizeof hidden - 1);
-		put(line, at + until, length - until);
+		printed_text_put(line, at, from);
+		printed_text_put(line, hidden, sizeof hidden - 1);
+		printed_text_put(line, at + until, length - until);
 	} else {
-		put(line, at, length);
+		printed_text_put(line, at, length);
 	}
 }
 
 /* Returns whether the next one is the secret. */
-static bool put_argument(struct line *line, const char *at, size_t length)
+static bool put_argument(struct printed_text *line, const char *at, size_t length)
 {
 	for (size_t i = 0; i < length;) {
 		size_t word = word_length(at + i, length - i);
@@ -105,7 +76,7 @@ static bool put_argument(struct line *line, const char *at, size_t length)
 		put_word(line, at + i, word);
 		i += word;
 		if (i < length)
-			put(line, at + i++, 1);
+			printed_text_put(line, at + i++, 1);
 	}
 	return length && *at == '-' && !memchr(at, '=', length) &&
 	       command_line_is_secret(at, length);
@@ -114,7 +85,7 @@ static bool put_argument(struct line *line, const char *at, size_t length)
 void command_line_write(const char *bytes, size_t length, enum command_lines what,
 			char out[COMMAND_LINE_ROOM])
 {
-	struct line line = {
+	struct printed_text line = {
 		.to = out, .room = COMMAND_LINE_ROOM, .is_cut = length == COMMAND_LINE_READ};
 	bool is_hidden = false;
 
@@ -126,18 +97,16 @@ void command_line_write(const char *bytes, size_t length, enum command_lines wha
 		size_t size = strnlen(bytes + at, length - at);
 
 		if (at)
-			put(&line, " ", 1);
+			printed_text_put(&line, " ", 1);
 		if (is_hidden && bytes[at] != '-')
-			put(&line, hidden, sizeof hidden - 1), is_hidden = false;
+			printed_text_put(&line, hidden, sizeof hidden - 1), is_hidden = false;
 		else
 			is_hidden = put_argument(&line, bytes + at, size);
 		at += size + 1;
 		if (what == COMMAND_LINES_NAME)
 			break;
 	}
-	if (line.is_cut && line.length == COMMAND_LINE_ROOM - 1)
-		mark_cut(&line);
-	out[line.length] = '\0';
+	printed_text_end(&line);
 }
 
 static size_t name_length(const char *at, size_t length, bool has_spaces)
@@ -164,9 +133,9 @@ bool command_line_name(const char *bytes, size_t length, const char *comm,
 
 		size -= (size_t)(name - (bytes + at));
 		if (size > COMM_LENGTH && !memcmp(name, comm, COMM_LENGTH)) {
-			struct line line = {.to = out, .room = COMMAND_NAME_ROOM};
+			struct printed_text line = {.to = out, .room = COMMAND_NAME_ROOM};
 
-			put(&line, name, size);
+			printed_text_put(&line, name, size);
 			out[line.length] = '\0';
 			return true;
 		}
@@ -184,9 +153,9 @@ bool environment_value(const char *bytes, size_t length, const char *name, char 
 
 		if (size > name_size + 1 && bytes[at + name_size] == '=' &&
 		    !memcmp(bytes + at, name, name_size)) {
-			struct line line = {.to = out, .room = room};
+			struct printed_text line = {.to = out, .room = room};
 
-			put(&line, bytes + at + name_size + 1, size - name_size - 1);
+			printed_text_put(&line, bytes + at + name_size + 1, size - name_size - 1);
 			out[line.length] = '\0';
 			return true;
 		}

@@ -80,7 +80,7 @@ struct process_lifetime {
 	const char *command, *unit, *cgroup, *user, *parent; /* "" when unknown; a pid */
 	const char *started;                                 /* UTC, as ISO 8601 has it */
 	const char *program; /* what it runs; "": its executable's base name says it */
-	uint32_t told; /* the caller's: when it was told with a sample; 0: never */
+	uint32_t told;       /* the caller's: when it was told with a sample; 0: never */
 };
 
 struct process_info {                /* borrowed until the process is forgotten */

@@ -5,10 +5,9 @@
 
 #include "node-agent/processes/command_line.h"
 #include "node-agent/processes/interpreters.h"
+#include "node-agent/processes/printed_text.h"
 
 enum { NESTED_MAX = 4 }; /* ld.so python3 bundle exec … */
-
-static const char cut_mark[] = "\xe2\x80\xa6"; /* … */
 
 struct word {
 	const char *at;
@@ -19,11 +18,6 @@ struct word {
 struct words {
 	const char *at, *end;
 	char separator;
-};
-
-struct name {
-	char *to;
-	size_t length;
 };
 
 static bool next(struct words *words, struct word *word)
@@ -60,31 +54,12 @@ static struct word base_of(struct word path)
 
 /* --- what is written --- */
 
-/* Between two characters, so that UTF-8 stays it. */
-static void cut(struct name *name)
+static void put(struct printed_text *name, struct word word)
 {
-	size_t length = PROGRAM_NAME_ROOM - sizeof cut_mark;
-
-	while (length && (name->to[length] & 0xc0) == 0x80)
-		length--;
-	memcpy(name->to + length, cut_mark, sizeof cut_mark - 1);
-	name->length = length + sizeof cut_mark - 1;
+	printed_text_put(name, word.at, word.length);
 }
 
-static void put(struct name *name, struct word word)
-{
-	for (size_t i = 0; i < word.length; i++) {
-		const char c = word.at[i];
-
-		if (name->length == PROGRAM_NAME_ROOM - 1) {
-			cut(name);
-			return;
-		}
-		name->to[name->length++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-	}
-}
-
-static bool put_word(struct name *name, struct word word)
+static bool put_word(struct printed_text *name, struct word word)
 {
 	if (!word.length || is(word, ".") || is(word, ".."))
 		return false;
@@ -95,9 +70,9 @@ static bool put_word(struct name *name, struct word word)
 }
 
 /* Instead of what was begun. */
-static bool put_alone(struct name *name, struct word word)
+static bool put_alone(struct printed_text *name, struct word word)
 {
-	name->length = 0;
+	name->length = 0, name->is_cut = false;
 	return put_word(name, word);
 }
 
@@ -107,7 +82,7 @@ static struct word text_word(const char *text)
 }
 
 /* A module, a class, a command: neither a URL nor an assignment. */
-static bool put_symbol(struct name *name, struct word word)
+static bool put_symbol(struct printed_text *name, struct word word)
 {
 	return !memchr(word.at, '=', word.length) && !memmem(word.at, word.length, "://", 3) &&
 	       put_word(name, word);
@@ -136,7 +111,7 @@ static bool is_descriptor(struct word path)
 }
 
 /* Of a URL neither who asks nor what for; an assignment may set anything. */
-static bool put_file(struct name *name, struct word file)
+static bool put_file(struct printed_text *name, struct word file)
 {
 	const char *scheme = memmem(file.at, file.length, "://", 3);
 
@@ -166,10 +141,10 @@ struct run { /* one interpreter and what it is told */
 	unsigned depth;
 };
 
-static bool put_run(struct name *name, struct run *run);
+static bool put_run(struct printed_text *name, struct run *run);
 
 /* A script that reads arguments as an interpreter does. */
-static bool put_script(struct name *name, struct run *run, struct word script)
+static bool put_script(struct printed_text *name, struct run *run, struct word script)
 {
 	const struct word base = base_of(script);
 	const struct interpreter *of = interpreter_find(base.at, base.length);
@@ -182,7 +157,7 @@ static bool put_script(struct name *name, struct run *run, struct word script)
 }
 
 /* A program as if it had been executed. */
-static bool put_program(struct name *name, struct run *run, struct word program)
+static bool put_program(struct printed_text *name, struct run *run, struct word program)
 {
 	const struct word base = base_of(program);
 	struct run inner = {interpreter_find(base.at, base.length), base, run->words,
@@ -192,7 +167,7 @@ static bool put_program(struct name *name, struct run *run, struct word program)
 		return put_file(name, program);
 	if (put_run(name, &inner))
 		return true;
-	name->length = 0;
+	name->length = 0, name->is_cut = false;
 	return put_file(name, program);
 }
 
@@ -218,7 +193,7 @@ static bool is_file(struct word word)
 }
 
 /* com.acme.Main, module/com.acme.Main; of a jar or a source the file's name. */
-static bool put_class(struct name *name, struct word word)
+static bool put_class(struct printed_text *name, struct word word)
 {
 	if (!word.length || has_ending(word) || *word.at == '/' || *word.at == '.')
 		return put_file(name, word);
@@ -266,7 +241,8 @@ static bool next_told(struct run *run, enum option_follow *follow, struct word *
 }
 
 /* sh -c, python3 -c */
-static bool put_code(struct name *name, const struct run *run, struct word option, char letter)
+static bool put_code(struct printed_text *name, const struct run *run, struct word option,
+		     char letter)
 {
 	const char letters[2] = {'-', letter};
 	const char *equals = memchr(option.at, '=', option.length);
@@ -280,7 +256,7 @@ static bool put_code(struct name *name, const struct run *run, struct word optio
 }
 
 /* dotnet app.dll → app.dll; deno run a.ts → a.ts; npm run start, whole; bundle exec puma → puma */
-static bool put_command(struct name *name, struct run *run, struct word word)
+static bool put_command(struct printed_text *name, struct run *run, struct word word)
 {
 	const enum option_follow follow = interpreter_word(run->of, word.at, word.length);
 	const struct word first = word;
@@ -295,7 +271,7 @@ static bool put_command(struct name *name, struct run *run, struct word word)
 	    unused == FOLLOW_CODE)
 		return put_symbol(name, first);
 	if (is_file(word) || follow == FOLLOW_PROGRAM) {
-		name->length = 0;
+		name->length = 0, name->is_cut = false;
 		return put_script(name, run, word);
 	}
 	put_word(name, first);
@@ -304,7 +280,7 @@ static bool put_command(struct name *name, struct run *run, struct word word)
 }
 
 /* The node's name before its host, else the module that -s starts. Elixir starts all by one. */
-static bool put_beam(struct name *name, struct run *run)
+static bool put_beam(struct printed_text *name, struct run *run)
 {
 	struct word option, node = {"", 0}, started = {"", 0}, progname = {"", 0}, extra = {"", 0};
 	const char *host;
@@ -333,7 +309,7 @@ static bool put_beam(struct name *name, struct run *run)
 }
 
 /* "php-fpm: pool www" */
-static bool put_pool(struct name *name, const struct run *run)
+static bool put_pool(struct printed_text *name, const struct run *run)
 {
 	static const char mark[] = ": pool ";
 	const struct word shown = text_word(run->of->names);
@@ -355,7 +331,7 @@ static bool put_pool(struct name *name, const struct run *run)
 }
 
 /* What follows its own name. */
-static bool put_run(struct name *name, struct run *run)
+static bool put_run(struct printed_text *name, struct run *run)
 {
 	enum option_follow follow = FOLLOW_NOTHING;
 	struct word word;
@@ -386,7 +362,7 @@ static bool put_run(struct name *name, struct run *run)
 
 /* What a process called itself, over its arguments: "gunicorn: worker [app]", "npm run start",
  * "[celeryd: celery@host]", "node app.js". */
-static bool put_title(struct name *name, struct run *run, struct word title)
+static bool put_title(struct printed_text *name, struct run *run, struct word title)
 {
 	struct words words = {title.at, title.at + title.length, ' '};
 	const struct interpreter *of;
@@ -408,7 +384,7 @@ static bool put_title(struct name *name, struct run *run, struct word title)
 }
 
 /* Under the name of what it is to do; or that comes first. */
-static bool put_applet(struct name *name, struct run *run, struct word called)
+static bool put_applet(struct printed_text *name, struct run *run, struct word called)
 {
 	struct word applet = base_of(called);
 	const struct interpreter *of = interpreter_find(applet.at, applet.length);
@@ -418,7 +394,7 @@ static bool put_applet(struct name *name, struct run *run, struct word called)
 	return put_program(name, run, applet);
 }
 
-static bool put_interpreter(struct name *name, struct run *run)
+static bool put_interpreter(struct printed_text *name, struct run *run)
 {
 	struct word called, base;
 
@@ -444,7 +420,7 @@ void program_name_write(const char *executable, const char *bytes, size_t length
 			char out[PROGRAM_NAME_ROOM])
 {
 	struct run run = {.shown = base_of(text_word(executable))};
-	struct name name = {out, 0};
+	struct printed_text name = {.to = out, .room = PROGRAM_NAME_ROOM};
 
 	while (length && !bytes[length - 1])
 		length--;
@@ -454,5 +430,5 @@ void program_name_write(const char *executable, const char *bytes, size_t length
 	run.of = interpreter_find(run.shown.at, run.shown.length);
 	if (!run.of || !put_interpreter(&name, &run))
 		put_alone(&name, base_of(*executable ? text_word(executable) : run.shown));
-	out[name.length] = '\0';
+	printed_text_end(&name);
 }

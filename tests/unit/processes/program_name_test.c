@@ -163,7 +163,7 @@ static void test_node(void)
 		 ARGS("node\0--require\0/x/preflight.cjs\0--import\0file:///x/loader.mjs\0a.ts"),
 		 "a.ts"},
 		{NODE, ARGS("node /srv/web/app.js"), "app.js"},
-		{NODE, ARGS("PM2 v5.3.0: God Daemon (/root/.pm2)"), "PM2"},
+		{NODE, ARGS("PM2 v5.3.0: God Daemon (/home/ann/.pm2)"), "PM2"},
 		{NODE, ARGS("node\0/usr/bin/npm\0config\0set\0token=x"), "npm config"},
 		{"/usr/bin/deno", ARGS("deno\0run\0-A\0--allow-net=x\0main.ts"), "main.ts"},
 		{"/usr/bin/deno", ARGS("deno\0run\0https://me:pw@host/x/mod.ts?token=abc"),
