@@ -84,8 +84,7 @@ static __always_inline void runtime_count_end(const struct sample_scratch *s)
 {
 	__u64 last = (__u64)s->runtime.first + s->runtime.count - 1;
 
-	if (last >= SCRATCH_WORDS ||
-	    stack_frame_kind(s->frames[last]) != STACK_FRAME_RUNTIME_END ||
+	if (last >= SCRATCH_WORDS || stack_frame_kind(s->frames[last]) != STACK_FRAME_RUNTIME_END ||
 	    stack_frame_address(s->frames[last]) == RUNTIME_END_OTHER)
 		return;
 	count(stack_frame_address(s->frames[last]) == RUNTIME_END_CUT ? COUNT_runtimes_cut

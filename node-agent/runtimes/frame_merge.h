@@ -22,12 +22,12 @@
  * Where there are fewer loops, generators that an exception has passed may have none: then all of
  * them have.
  *
- * Of a thread that waits for the interpreter's lock the innermost frame is that: `runtime` is all of
- * its own from the leaf on.
+ * Of a thread that waits for the interpreter's lock the innermost frame is that: `runtime` is all
+ * of its own from the leaf on.
  *
  * What does not fit is declared and not joined, but where the native part goes through code that
- *was made at run time: who called that is guessed, and frames of the loop may be passed over. There
- *the list is joined with what is before that, and the native frames behind it are left out and
+ * was made at run time: who called that is guessed, and frames of the loop may be passed over. There
+ * the list is joined with what is before that, and the native frames behind it are left out and
  * declared. Pure. */
 #ifndef NODE_AGENT_RUNTIMES_FRAME_MERGE_H
 #define NODE_AGENT_RUNTIMES_FRAME_MERGE_H

@@ -22,7 +22,7 @@ enum {
 	LOOK_SOON_MS = 250,   /* the same, when it does, or many samples wait */
 	LOOK_FIRST_MS = 250,  /* whether there is one; doubles … */
 	LOOK_DOUBLINGS = 6,   /* … up to 16 s */
-	MAPS_EVERY = 16,      /* looks, after the first ones: reading maps is dear, 0.3 ms and more */
+	MAPS_EVERY = 16, /* looks, after the first ones: reading maps is dear, 0.3 ms and more */
 	FAILED_PAUSE_MS = 600 * 1000,
 	EMPTY_MAX = 16,        /* pieces in a row without any code: a file of something else */
 	ANSWER_MS = 10 * 1000, /* a parser that has forgotten the question is asked again */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where interpreters' files had the frames of their threads in the last process of each: a new one
  * has them there too, mostly, and its first frames are read before it has been looked at. A place
- * that is wrong gives no list: the kernel side uses no state that does not name the thread. Pure. */
+ * that is wrong gives no list: the kernel side uses no state that does not name the thread. Pure.
+ */
 #ifndef NODE_AGENT_RUNTIMES_KNOWN_PLACES_H
 #define NODE_AGENT_RUNTIMES_KNOWN_PLACES_H
 

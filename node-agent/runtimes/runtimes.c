@@ -48,8 +48,8 @@ struct followed {
 	uint32_t tries;          /* since something new was mapped */
 	uint32_t failures;       /* but for what has not started yet */
 	uint32_t version;
-	enum python_found found; /* the last time */
-	uint64_t placed_ns;      /* since when there is a place; 0: never */
+	enum python_found found;     /* the last time */
+	uint64_t placed_ns;          /* since when there is a place; 0: never */
 	bool is_placed, is_expected; /* found; not yet, and where another process had it */
 	bool has_identity, has_others, is_declared;
 	bool is_unsure, is_let_be; /* not all of its files were known the last time; nor for long */
@@ -70,7 +70,7 @@ struct runtimes {
 	uint32_t count, allocated, next;
 	int64_t now_ms, due_ms; /* the earliest; INT64_MAX: none */
 	int64_t rest_until_ms;
-	uint32_t reads; /* of the last look */
+	uint32_t reads;                 /* of the last look */
 	uint32_t progress, files_known; /* runtimes_progress(), interpreters, when asked last */
 	struct runtime_places places;
 	struct known_places known;

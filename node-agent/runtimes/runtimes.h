@@ -73,8 +73,9 @@ bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *pro
 /* Another number when an answer to that may have changed. */
 uint32_t runtimes_progress(const struct runtimes *runtimes);
 
-/* Why the process' sample of that time, in an interpreter's loop, has no list: MERGE_early, too_new,
- * unknown, no_place, or no_list where its thread is none of the interpreter's that is read. */
+/* Why the process' sample of that time, in an interpreter's loop, has no list: MERGE_early,
+ * too_new, unknown, no_place, or no_list where its thread is none of the interpreter's that is
+ * read. */
 enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
 				     const struct process_key *process, uint64_t time_ns);
 

@@ -19,8 +19,8 @@ struct stacks_sources { /* borrowed */
 	struct process_table *table;
 	struct code_pages *pages;
 	struct samples *samples;
-	struct jit_files *jit; /* NULL: no code that no file has has a name */
-	struct runtimes *runtimes; /* NULL: interpreters' frames are not read */
+	struct jit_files *jit;         /* NULL: no code that no file has has a name */
+	struct runtimes *runtimes;     /* NULL: interpreters' frames are not read */
 	const struct capture *capture; /* whose maps are written */
 	uint32_t max_frames;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a version of CPython and memory at BASE, where its state is, and a dict of threads. */
+/* The bytes are a version of CPython and memory at BASE, where its state is, and a dict of threads.
+ */
 #include "node-agent/runtimes/python_thread_name.h"
 
 #include <string.h>

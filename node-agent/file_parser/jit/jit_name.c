@@ -69,8 +69,8 @@ static enum cut cut_number(struct run *run, uint32_t *number)
 	return CUT_NUMBER;
 }
 
-/* "function file:line:column", before V8 11 without the column; a file's path may have spaces, and a
- * function's name, too ("get size"). */
+/* "function file:line:column", before V8 11 without the column; a file's path may have spaces, and
+ * a function's name, too ("get size"). */
 static void split_script(struct run rest, struct name *name)
 {
 	static const char *const begins[] = {" /", " file:", " node:", " internal/", " "};

@@ -29,8 +29,8 @@ static bool places_of(const char *path, struct memory_places *places)
 }
 
 /* The first line that a command says; 0: none. */
-static size_t __attribute__((format(printf, 3, 4))) ask(char *line, size_t bytes,
-							const char *format, ...)
+static size_t __attribute__((format(printf, 3, 4)))
+ask(char *line, size_t bytes, const char *format, ...)
 {
 	char command[1024];
 	va_list arguments;

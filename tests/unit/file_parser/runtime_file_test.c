@@ -102,7 +102,8 @@ static void check_parts(const char *path, const struct runtime_symbols *found)
 	}
 }
 
-/* Where threads wait for the interpreter's lock and for nothing else; of 3.6 where its symbols say it. */
+/* Where threads wait for the interpreter's lock and for nothing else; of 3.6 where its symbols say
+ * it. */
 static void check_lock(const char *path, const struct runtime_symbols *found)
 {
 	static const char *const names[] = {"gil_cond", "gil_mutex", "switch_cond", "switch_mutex"};
@@ -118,7 +119,8 @@ static void check_lock(const char *path, const struct runtime_symbols *found)
 		if (!nm_find(path, names[i], &address, &bytes))
 			CHECK_NUMBER(found->lock_bytes, 0);
 		else
-			CHECK(address >= found->lock && address + bytes <= found->lock + found->lock_bytes);
+			CHECK(address >= found->lock &&
+			      address + bytes <= found->lock + found->lock_bytes);
 	}
 }
 

@@ -12,7 +12,8 @@
  * list: p a frame, P one with an entry, G one of a generator, 0 an entry without frames; C U O W:
  * its end is not there (cut, unread, a loop, wrong), X: another interpreter's may follow, x a word
  * of no kind, 1 half a frame. merged: p, native as above, m and M marked ones (r and L).
- * s of any other file, which switches stacks; g before the native part: the thread waits for the lock. */
+ * s of any other file, which switches stacks; g before the native part: the thread waits for the
+ * lock. */
 static const struct row {
 	const char *what, *native, *list, *merged;
 	enum frame_merge_result result;
@@ -84,7 +85,8 @@ static const struct row {
 	{"the lock is waited for, in the loop", "grLro", "pP", "mppMmo", MERGE_joined, false},
 	{"… by an extension that has no frame of Python's", "grroo", "P0", "rroo", MERGE_differ,
 	 false},
-	{"… by an extension that Python called", "grroorLro", "P", "mmoompMmo", MERGE_joined, false},
+	{"… by an extension that Python called", "grroorLro", "P", "mmoompMmo", MERGE_joined,
+	 false},
 };
 
 enum { MOST = 64 };
@@ -165,18 +167,29 @@ static void test_rows(void)
 	}
 }
 
-/* What runs on a stack of its own ends with the first s behind its last loop; behind it stands what others left. */
+/* What runs on a stack of its own ends with the first s behind its last loop; behind it stands what
+ * others left. */
 static void test_running(void)
 {
 	static const struct {
 		const char *native, *list;
 		size_t running;
 	} cases[] = {
-		{"LrsssrLro", "P", 3},     {"LrsssrLro", "pP", 3},   {"LrsssrLro", "PP", 9},
-		{"LrLrssrLrssrL", "PP", 5}, {"LrLrssrLrssrL", "PPP", 10}, {"LrLrssrLo", "P", 5},
-		{"LrssrLo", "P0", 3},      {"sLrsL", "P", 4},        {"ssLrL", "", 5},
-		{"LrssrLrssL", "PC", 3},   {"LrssrLrssL", "PPC", 8}, {"LrssrLrssL", "PPPPC", 10},
-		{"LrLo", "PP", 4},         {"s", "P", 1},            {"", "P", 0},
+		{"LrsssrLro", "P", 3},
+		{"LrsssrLro", "pP", 3},
+		{"LrsssrLro", "PP", 9},
+		{"LrLrssrLrssrL", "PP", 5},
+		{"LrLrssrLrssrL", "PPP", 10},
+		{"LrLrssrLo", "P", 5},
+		{"LrssrLo", "P0", 3},
+		{"sLrsL", "P", 4},
+		{"ssLrL", "", 5},
+		{"LrssrLrssL", "PC", 3},
+		{"LrssrLrssL", "PPC", 8},
+		{"LrssrLrssL", "PPPPC", 10},
+		{"LrLo", "PP", 4},
+		{"s", "P", 1},
+		{"", "P", 0},
 		{"LrsL", "x", 4},
 	};
 

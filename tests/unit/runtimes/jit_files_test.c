@@ -304,8 +304,8 @@ static void test_nothing_in_it(void)
 	end();
 }
 
-/* Reading what a process has mapped is dear: soon after its beginning, and then every so often, by a
- * child that is asked for it. */
+/* Reading what a process has mapped is dear: soon after its beginning, and then every so often, by
+ * a child that is asked for it. */
 static void test_maps(void)
 {
 	struct stranger_reader_counters before, after;

@@ -18,7 +18,8 @@ int main(void)
 	static struct known_places places;
 	struct known_place place, found;
 
-	CHECK(!known_places_find(&places, 0, 0, &found) && !known_places_find(&places, 7, 0, &found));
+	CHECK(!known_places_find(&places, 0, 0, &found) &&
+	      !known_places_find(&places, 7, 0, &found));
 	place = place_of(7, 0x7f0000000000, 0x7f0000001000);
 	known_places_put(&places, &place);
 	CHECK(known_places_find(&places, 7, 0x550000000000, &found));

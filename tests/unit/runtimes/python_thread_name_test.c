@@ -59,7 +59,8 @@ static void check_threads(FILE *output, int directory)
 	uint32_t version, count;
 	uint64_t state, thread;
 
-	if (!CHECK(fscanf(output, "%" SCNu32 " %" SCNu64 " %" SCNu32, &version, &state, &count) == 3) ||
+	if (!CHECK(fscanf(output, "%" SCNu32 " %" SCNu64 " %" SCNu32, &version, &state, &count) ==
+		   3) ||
 	    !CHECK(find_layout(&memory, version, state, &layout)))
 		return;
 	reads = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When names are read, with a made-up process whose one thread has one, or none. The clock is the test's. */
+/* When names are read, with a made-up process whose one thread has one, or none. The clock is the
+ * test's. */
 #include "node-agent/runtimes/python_thread_names.h"
 
 #include "tests/check.h"
@@ -14,8 +15,9 @@ static struct {
 	unsigned tables, names;
 } process;
 
-bool python_thread_table_find(const struct python_memory *memory, const struct python_layout *layout,
-			      uint64_t state, struct python_thread_table *out)
+bool python_thread_table_find(const struct python_memory *memory,
+			      const struct python_layout *layout, uint64_t state,
+			      struct python_thread_table *out)
 {
 	(void)memory, (void)layout, (void)state;
 	*out = (struct python_thread_table){1, 2};

@@ -138,7 +138,8 @@ void runtime_stacks_free(struct runtime_stacks *stacks)
 	(void)stacks;
 }
 
-const char *runtime_stacks_thread_name(struct runtime_stacks *stacks, const struct sample_event *sample)
+const char *runtime_stacks_thread_name(struct runtime_stacks *stacks,
+				       const struct sample_event *sample)
 {
 	(void)stacks, (void)sample;
 	return NULL;
@@ -155,8 +156,8 @@ struct counted_frame runtime_lock_frame(void)
 	return (struct counted_frame){.kind = PROFILE_FRAME_NAMED};
 }
 
-size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks, const struct located_frame *located,
-				  size_t count)
+size_t runtime_stacks_lock_leaves(const struct runtime_stacks *stacks,
+				  const struct located_frame *located, size_t count)
 {
 	(void)stacks, (void)located, (void)count;
 	return 0;
@@ -362,15 +363,9 @@ static void check_processes(struct samples *samples)
 
 	shown_lifetime = many;
 	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
-		many[i] = (struct process_lifetime){"7.ab",
-						    "web --shard 1",
-						    "web.service",
-						    "/web",
-						    "www",
-						    "1",
-						    "2026-01-02T03:04:05.00Z",
-						    "shop.py",
-						    0};
+		many[i] = (struct process_lifetime){
+			"7.ab", "web --shard 1",           "web.service", "/web", "www",
+			"1",    "2026-01-02T03:04:05.00Z", "shop.py",     0};
 	for (int hour = 0; hour < 3; hour++) {
 		samples_begin_report(samples, 480000 * hour_ns + hour * hour_ns);
 		samples_add(samples, sample_of(ANONYMOUS));

@@ -455,8 +455,8 @@ static void test_names(void)
 	stacks_free(stacks);
 }
 
-/* Until it is known whether its file is an interpreter; what has a list, or is counted later anyway,
- * does not wait. */
+/* Until it is known whether its file is an interpreter; what has a list, or is counted later
+ * anyway, does not wait. */
 static void test_new_interpreter(void)
 {
 	struct stacks *stacks = new_stacks();
