@@ -20,7 +20,8 @@ from harness import BUILD, WORK, build_programs, check, end, need_bpf, note, pyt
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")  # as imports say it
 PROGRAM = os.path.join(PROGRAMS, "python_names.py")
-OWN = (PROGRAM, os.path.join(PROGRAMS, "python_awaits.py"))  # its files
+GREENLETS = os.path.join(PROGRAMS, "python_greenlets.py")
+OWN = (PROGRAM, os.path.join(PROGRAMS, "python_awaits.py"), GREENLETS)  # their files
 SHARES = os.path.join(PROGRAMS, "python_shares.py")
 PYTHONS = pythons("debian 3.6 3.8 3.10 3.12 3.13")
 MIX = "python_mix.so"
@@ -97,9 +98,9 @@ def is_prefix(chain, truth, lines):
 
 def without_ends(chain, lines):
     """Without what asyncio does in functions that call none of the program's, and what has not begun, as coroutines
-    that are just being made, and iterators that give themselves: none of these says where it is."""
+    that are just being made, or is over, and iterators that give themselves: none of these says where it is."""
     while LIBRARY.search(chain[-1].file) or (
-            chain[-1].function.endswith("iter__") or chain[-1].file in OWN and chain[-1].line == min(lines[chain[-1].function.split(".")[-1]] - {0})):
+            chain[-1].function.endswith("iter__") or chain[-1].file in OWN and chain[-1].line in (0, min(lines[chain[-1].function.split(".")[-1]] - {0}))):
         chain = chain[:-1]
     return chain
 
@@ -115,10 +116,10 @@ def marks_are_right(frames):
     return True
 
 
-def record(python, version):
+def record(python, version, program=PROGRAM, path=""):
     output = os.path.join(WORK, version + ".otlp")
-    target = start([python, PROGRAM, "120"], "target.log", stdout=subprocess.PIPE,
-                   env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    target = start([python, program, "120"], "target.log", stdout=subprocess.PIPE,
+                   env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": path})
     chains = json.loads(target.stdout.readline().decode())
     agent = subprocess.run([os.path.join(BUILD, "farflame-agent"), "--pid", str(target.pid), "--output", output,
                             "--duration", "%ds" % SECONDS, "--frequency", RATE], capture_output=True, text=True)
@@ -166,6 +167,31 @@ def test_versions():
             skip("there is no CPython %s" % version)
             continue
         judge(version, *record(python, version), lines)
+
+
+def greenlets_of(python, version):
+    """Where that interpreter finds them: as it is installed, or in a folder of that version. None: nowhere."""
+    for path in ("", os.path.join(os.environ.get("PYTHON_GREENLETS", ""), version)):
+        if not subprocess.run([python, "-c", "import greenlet"], env={**os.environ, "PYTHONPATH": path},
+                              capture_output=True, check=False).returncode:
+            return path
+    return None
+
+
+def test_greenlets():
+    """The frames of the greenlet that runs, and of no other one. PYTHON_GREENLETS: a folder with one of each version's."""
+    lines = lines_by_function()
+    for version, python in PYTHONS.items() if "PYTHON_GREENLETS" in os.environ else pythons("debian").items():
+        path = greenlets_of(python, version) if python else None
+        if path is None:
+            skip("there is no CPython %s with greenlet (PyPI, or Debian's python3-greenlet)" % version)
+            continue
+        name = version + " with greenlets"
+        chains, stacks = record(python, name, GREENLETS, path)
+        judge(name, chains, stacks, lines)
+        for function in ("shallow", "deep", "key", "generators", "short", "down"):
+            check(any(frame.function == function and not incomplete for incomplete, frames, _ in stacks for frame in frames),
+                  "%s: that of %s is seen" % (name, function))
 
 
 def address_of(path, name):
@@ -382,4 +408,4 @@ def test_mix():
 
 
 need_bpf()
-run(test_versions, test_newer, test_off, test_interpreters, test_tasks, test_shares, test_mix)
+run(test_versions, test_greenlets, test_newer, test_off, test_interpreters, test_tasks, test_shares, test_mix)
