@@ -76,6 +76,23 @@ static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
 	       stranger_memory_read(reading->directory, address, to, bytes);
 }
 
+static void reading_begin(struct reading *reading, struct runtime_stacks *stacks,
+			  struct process_key process)
+{
+	*reading = (struct reading){.stacks = stacks,
+				    .process = process,
+				    .memory = {read_memory, reading},
+				    .now_ns = monotonic_ns(),
+				    .directory = -1};
+	reading->has_layout = runtimes_layout(stacks->runtimes, &process, &reading->layout);
+}
+
+static void reading_end(struct reading *reading)
+{
+	if (reading->directory >= 0)
+		close(reading->directory);
+}
+
 /* What has no name still is a frame of Python's. False: it is the interpreter's own. */
 static bool name_frame(struct reading *reading, const uint64_t *words, struct counted_frame *frame)
 {
@@ -115,25 +132,25 @@ static bool is_alive(void *context, uint32_t tid)
 const char *runtime_stacks_thread_name(struct runtime_stacks *stacks,
 				       const struct sample_event *sample)
 {
-	struct reading reading = {.process = process_key_of(sample), .directory = -1};
-	const struct python_memory memory = {read_memory, &reading};
-	const char *name;
+	const char *name = NULL;
+	struct reading reading;
 
-	if (!sample->runtime_thread || sample->tid == sample->tgid ||
-	    !runtimes_layout(stacks->runtimes, &reading.process, &reading.layout))
+	if (!sample->runtime_thread || sample->tid == sample->tgid)
 		return NULL;
-	name = python_thread_names_find(
-		stacks->names,
-		&(struct python_thread){.process = reading.process,
-					.tid = sample->tid,
-					.thread = sample->runtime_thread,
-					.state = runtimes_state(stacks->runtimes, &reading.process),
-					.now_ns = monotonic_ns(),
-					.memory = &memory,
-					.layout = &reading.layout,
-					.is_alive = is_alive});
-	if (reading.directory >= 0)
-		close(reading.directory);
+	reading_begin(&reading, stacks, process_key_of(sample));
+	if (reading.has_layout)
+		name = python_thread_names_find(
+			stacks->names,
+			&(struct python_thread){
+				.process = reading.process,
+				.tid = sample->tid,
+				.thread = sample->runtime_thread,
+				.state = runtimes_state(stacks->runtimes, &reading.process),
+				.now_ns = reading.now_ns,
+				.memory = &reading.memory,
+				.layout = &reading.layout,
+				.is_alive = is_alive});
+	reading_end(&reading);
 	return name;
 }
 
@@ -206,23 +223,6 @@ static bool is_trampoline(const struct runtime_stacks *stacks, uint32_t at)
 
 	return at > 0 && stacks->roles[at - 1] == NATIVE_LOOP &&
 	       frame->kind == PROFILE_FRAME_NAMED && frame->type && !strcmp(frame->type, "cpython");
-}
-
-static void reading_begin(struct reading *reading, struct runtime_stacks *stacks,
-			  struct process_key process)
-{
-	*reading = (struct reading){.stacks = stacks,
-				    .process = process,
-				    .memory = {read_memory, reading},
-				    .now_ns = monotonic_ns(),
-				    .directory = -1};
-	reading->has_layout = runtimes_layout(stacks->runtimes, &process, &reading->layout);
-}
-
-static void reading_end(struct reading *reading)
-{
-	if (reading->directory >= 0)
-		close(reading->directory);
 }
 
 static size_t put_frames(struct runtime_stacks *stacks, const struct sample_event *sample,
