@@ -48,6 +48,9 @@ struct counter {
 #define RESULT(name_, sentence_) \
 	{LINE_results, #name_, "stacks." #name_, {OF(samples.by_result[WALK_##name_])}, \
 	 .flags = IF_ANY},
+#define MERGE(name_, sentence_) \
+	{LINE_results, "interpreter_" #name_, "stacks.interpreter_" #name_, \
+	 {OF(samples.by_merge[MERGE_##name_])}, .flags = IF_ANY},
 #define LACK(name_, sentence_) \
 	{LINE_lacks, NULL, "lacks." #name_, {OF(lacks[LACK_##name_])}, .flags = IF_ANY},
 
@@ -281,7 +284,8 @@ static const struct counter counters[] = {
 	{LINE_windows, "names_unknown", "mem.names_unknown", {OF(windows.names.unknown)}},
 	{LINE_windows, "names_refused", "mem.names_refused", {OF(windows.names.refused)}},
 
-	WALK_RESULTS(RESULT) /* how stacks ended */
+	WALK_RESULTS(RESULT) /* how stacks ended, */
+	FRAME_MERGES(MERGE)  /* or, if that is well, how their interpreter's part did */
 	{LINE_results, NULL, "stacks.guessed", {OF(samples.guessed)}},
 
 	{LINE_processes, "maps_read", NULL, {OF(table.maps_read)}},

@@ -193,13 +193,21 @@ static struct counted_thread thread_of(const struct samples *samples,
 	return (struct counted_thread){.name = given ? given : name, .id = sample->tid};
 }
 
+/* By the sentence that its stack has, if any. */
 static void count_result(struct samples *samples, const struct sample_event *sample,
-			 enum walk_result result)
+			 enum walk_result result, enum frame_merge_result merge)
 {
-	samples->counters.by_result[result]++;
-	samples->counters.incomplete += result != WALK_complete;
+	struct sample_counters *counters = &samples->counters;
+
+	if (result == WALK_complete && *frame_merge_sentence(merge)) {
+		counters->by_merge[merge]++;
+		counters->incomplete++;
+		return;
+	}
+	counters->by_result[result]++;
+	counters->incomplete += result != WALK_complete;
 	if (result == WALK_complete && sample->flags & SAMPLE_FRAME_GUESSED)
-		samples->counters.guessed++;
+		counters->guessed++;
 }
 
 /* How many leaves belong to the library that takes the sample: the rest begins with the program's
@@ -362,7 +370,7 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	process.wait = worth->wait;
 	process.fault = worth->fault;
 	if (worth->type == SAMPLE_TYPE_on_cpu)
-		count_result(samples, sample, result);
+		count_result(samples, sample, result, merge);
 	count_added(samples, sample, worth,
 		    stack_counts_add_type(samples->from.counts, worth->type, &process, &thread,
 					  samples->frames, depth,

@@ -18,6 +18,7 @@
 #include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/kernel_waits.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/runtimes/frame_merge.h"
 #include "node-agent/runtimes/jit_files.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/sample_types.h"
@@ -33,8 +34,10 @@ struct sample_counters { /* cumulative */
 	uint64_t held_added, held_lost;        /* the same of all other types than on-cpu */
 	uint64_t by_type[SAMPLE_TYPE_COUNT];   /* of added ones */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
-	uint64_t incomplete;
-	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
+	/* of those whose native part is complete: what the interpreter's part lacks */
+	uint64_t by_merge[MERGE_COUNT];
+	uint64_t incomplete; /* in either part */
+	uint64_t guessed;    /* of the complete ones: some caller was found without an unwind row */
 	uint64_t processes_untold; /* times a sample would have told what its process is, without
 				      room */
 };

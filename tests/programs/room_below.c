@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* room_below SECONDS: spins with the stack pointer on memory that has never been touched, as a
- * function does between making room for its locals and using it. */
+ * function does between making room for its locals and using it. The loop is long: a thread that
+ * went on after its sample is told by where it stands. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,14 +10,17 @@ static void __attribute__((noinline)) spin(void)
 	/* 20000 bytes of room: a whole number of words, but not of pages */
 	__asm__ volatile("sub $20000, %%rsp\n"
 			 ".cfi_adjust_cfa_offset 20000\n"
-			 "mov $100000000, %%ecx\n"
-			 "1: dec %%ecx\n"
+			 "mov $2000000, %%ecx\n"
+			 "1: .rept 63\n"
+			 "inc %%eax\n"
+			 ".endr\n"
+			 "dec %%ecx\n"
 			 "jnz 1b\n"
 			 "add $20000, %%rsp\n"
 			 ".cfi_adjust_cfa_offset -20000\n"
 			 :
 			 :
-			 : "ecx", "cc", "memory");
+			 : "eax", "ecx", "cc", "memory");
 }
 
 int main(int argc, char **argv)

@@ -44,6 +44,9 @@ def check_reasons(server, accounting):
     """What the agent counted by result is what its samples say one by one, sentence by sentence."""
     with open("bpf/results.h") as file:
         sentences = dict(re.findall(r'RESULT\((\w+),\s*"([^"]*)"\)', file.read()))
+    with open("node-agent/runtimes/frame_merge.h") as file:
+        sentences.update(("interpreter_" + name, text) for name, text in
+                         re.findall(r'X\((\w+),[\s\\]*"([^"]*)"\)', file.read()))
     stacks = server.json("/api/v1/agents")["agents"][0]["stacks"]
     note("stacks: %s" % stacks)
     guessed = stacks.pop("guessed", None)

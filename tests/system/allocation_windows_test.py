@@ -117,7 +117,7 @@ def compare(text, sums, tally, windows):
     for site, want in tally.items():
         value, count = sums.get(site, (0, 0))
         part, known = value / max(got, 1), want / total
-        allowed = min(windows.off(count), 0.2 if IS_HARD and known >= 0.05 else 1)
+        allowed = min(windows.off(count), 0.2) if IS_HARD and known >= 0.05 else windows.off(count)
         check(abs(value - want) <= allowed * want, "%s: %s within %d %%" % (text, site, allowed * 100), (value, want))
         check(abs(part - known) <= 4 * known / max(count, 1) ** 0.5 + 0.02, "%s: %s has its part" % (text, site),
               (part, known, count))

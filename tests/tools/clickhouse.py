@@ -31,11 +31,17 @@ class ClickHouse:
     def __init__(self, name="clickhouse"):
         self.directory = os.path.join(harness.WORK, name)
         os.makedirs(self.directory)
-        self.ports = {"http": harness.free_port(), "tcp": harness.free_port(), "between": harness.free_port()}
-        for file, text in (("config.xml", CONFIG % self.ports), ("users.xml", USERS)):
-            with open(os.path.join(self.directory, file), "w", encoding="utf-8") as out:
-                out.write(text)
-        self.start()
+        for attempts_left in (2, 1, 0):
+            self.ports = {"http": harness.free_port(), "tcp": harness.free_port(), "between": harness.free_port()}
+            for file, text in (("config.xml", CONFIG % self.ports), ("users.xml", USERS)):
+                with open(os.path.join(self.directory, file), "w", encoding="utf-8") as out:
+                    out.write(text)
+            try:
+                self.start()
+                break
+            except RuntimeError:  # somebody else has taken a port meanwhile
+                if not attempts_left:
+                    raise
 
     def start(self):
         self.process = harness.start([PROGRAM, "--config-file=config.xml"], "clickhouse.log", cwd=self.directory)

@@ -18,7 +18,10 @@ test("each way a walk ends has words", () => {
   const header = fs.readFileSync(new URL("../../bpf/results.h", import.meta.url), "utf8");
   const names = [...header.slice(header.indexOf("#define WALK_RESULTS")).matchAll(/RESULT\((\w+), "/g)].map(([, name]) => name);
   assert.ok(names.length > 10);
-  for (const name of names) {
+  const merges = fs
+    .readFileSync(new URL("../../node-agent/runtimes/frame_merge.h", import.meta.url), "utf8")
+    .matchAll(/X\((\w+),[\s\\]*"[^"]/g);
+  for (const name of [...names, ...[...merges].map(([, merge]) => `interpreter_${merge}`)]) {
     assert.ok(WALK_WORDS[name], name);
   }
 });

@@ -13,7 +13,7 @@ const INCOMPLETE_WARN = 0.2; // part of the stacks
 
 export type Health = "silent" | "late" | "reporting";
 
-// bpf/results.h; what is not here is shown by its name.
+// bpf/results.h, and node-agent/runtimes/frame_merge.h behind "interpreter_"; what is not here is shown by its name.
 export const WALK_WORDS: Record<string, string> = {
   complete: "complete",
   no_frame_pointer: "code without frame pointers",
@@ -34,6 +34,18 @@ export const WALK_WORDS: Record<string, string> = {
   bad_frame: "the unwind table does not fit the stack",
   no_start: "a return address of 0 where no stack begins",
   leaf_not_code: "the instruction pointer outside of code",
+  interpreter_no_list: "the interpreter's frames were not read",
+  interpreter_early: "the interpreter was found only afterwards",
+  interpreter_too_new: "the interpreter is newer than the agent",
+  interpreter_unknown: "the interpreter's version is not known",
+  interpreter_no_place: "the interpreter's frames were not found",
+  interpreter_unsure: "not known yet whether it is interpreted",
+  interpreter_list_cut: "more frames of the interpreter than are read",
+  interpreter_list_unread: "frames of the interpreter were not in memory",
+  interpreter_list_other: "another interpreter's frames were not read",
+  interpreter_list_wrong: "the interpreter's frames make no sense",
+  interpreter_guessed: "native frames behind generated code not known",
+  interpreter_differ: "interpreter's and native frames do not fit",
   other: "other results",
 };
 
