@@ -34,7 +34,7 @@ fi
 # Without what drives the browser its tests are skipped, and say so.
 case $tests in *.mjs*) sh tests/web/packages.sh >&2 ;; esac
 # Those that sample this host, or watch how long something takes, run one after the other; what only talks to a
-# server of its own does not mind company.
+# server of its own, or mostly waits, does not mind company: one more than there are CPUs.
 alone= together=
 for file in $tests; do
 	case $file in
@@ -43,19 +43,21 @@ for file in $tests; do
 	case ${file##*/} in
 	server_page_*) alone="$alone $file" ;;
 	*_test.mjs) together="$together $file" ;;
-	alerts_* | backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | faults_* | fleet_* | formats_* | function_heat_* | go_names_* | \
-		hard_cases_* | numbers_* | queries_* | recursion_* | senders_* | store_faults_* | stores_* | symbol_* | starts_* | symbolicate_* | symbols_agree.sh | traces_* | \
-		upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;
+	agent_status_* | alerts_* | backup_* | bad_input_* | bad_servers_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | faults_* | fleet_* | formats_* | function_heat_* | go_names_* | \
+		hard_cases_* | numbers_* | processes_* | queries_* | recursion_* | reload_* | seconds_* | senders_* | shipping_* | spool_* | store_faults_* | stores_* | \
+		symbol_* | starts_* | symbolicate_* | symbols_agree.sh | traces_* | unmount_* | upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;
 	*) alone="$alone $file" ;;
 	esac
 done
 # The longest first, so that nothing is left to wait for alone.
-case $together in
-*symbols_agree.sh*) together="tests/system/symbols_agree.sh $(echo "$together" | sed 's|tests/system/symbols_agree.sh||')" ;;
-esac
+for file in tests/system/symbols_agree.sh tests/system/unmount_test.py; do
+	case $together in
+	*$file*) together="$file $(echo "$together" | sed "s|$file||")" ;;
+	esac
+done
 status=0
 # shellcheck disable=SC2086
-[ -z "$together" ] || TAP_JOBS=$(nproc) sh tests/tools/run_tap.sh "$build" $together || status=1
+[ -z "$together" ] || TAP_JOBS=$(($(nproc) + 1)) sh tests/tools/run_tap.sh "$build" $together || status=1
 # shellcheck disable=SC2086
 [ -z "$alone" ] || sh tests/tools/run_tap.sh "$build" $alone || status=1
 exit $status
