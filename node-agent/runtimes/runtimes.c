@@ -55,6 +55,7 @@ struct followed {
 	bool is_unsure, is_let_be; /* not all of its files were known the last time; nor for long */
 	bool is_hinted;            /* it is due since some are known by now */
 	struct runtime_place place;
+	bool has_layout;           /* which stays when it has ended: names are asked for later */
 	struct python_layout layout;
 	uint64_t state;            /* the address of its state */
 	uint64_t lock, lock_bytes; /* where the interpreter's lock is */
@@ -170,6 +171,7 @@ static void begin(void *context, struct process *process, struct process *from)
 	}
 	followed->place = parent->place;
 	followed->layout = parent->layout;
+	followed->has_layout = true;
 	followed->state = parent->state;
 	followed->lock = parent->lock;
 	followed->lock_bytes = parent->lock_bytes;
@@ -339,6 +341,7 @@ static void expect_place(struct runtimes *runtimes, struct followed *followed,
 	followed->is_expected = true;
 	followed->place = known.place;
 	followed->layout = known.layout;
+	followed->has_layout = true;
 	followed->version = known.version;
 	write_place(runtimes, followed);
 	log_debug("Python expected", "pid=%u version=%x after_us=%" PRIu64,
@@ -358,6 +361,7 @@ static void take_place(struct runtimes *runtimes, struct followed *followed,
 	followed->is_expected = false;
 	followed->place = *place;
 	followed->layout = threads->layout;
+	followed->has_layout = true;
 	followed->state = interpreter->base + interpreter->symbols.state;
 	followed->lock = interpreter->base + interpreter->symbols.lock;
 	followed->lock_bytes = interpreter->symbols.lock_bytes;
@@ -573,7 +577,7 @@ bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	if (!followed || !(followed->is_placed || followed->is_expected))
+	if (!followed || !followed->has_layout)
 		return false;
 	*layout = followed->layout;
 	return true;

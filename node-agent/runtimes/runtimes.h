@@ -43,7 +43,8 @@ void runtimes_run(struct runtimes *runtimes, int64_t now_ms);
 /* When it wants to be called again, at most so long from now. */
 int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_t most_ms);
 
-/* How the process' interpreter is laid out. False: it has none whose frames are read. */
+/* How the process' interpreter is laid out, or was, if it has ended. False: it has none whose frames
+ * are read. */
 bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *process,
 		     struct python_layout *layout);
 /* The address of its state: _PyRuntime, before 3.7 _PyThreadState_Current. 0: as above. */

@@ -93,16 +93,22 @@ static void reading_end(struct reading *reading)
 		close(reading->directory);
 }
 
+/* NULL: it has no name. */
+static const struct python_code *find_code(struct reading *reading, const uint64_t *words)
+{
+	if (!reading->has_layout)
+		return NULL;
+	return python_codes_find(reading->stacks->codes, &reading->process, &reading->memory,
+				 &reading->layout, stack_frame_address(words[0]),
+				 runtime_frame_cookie(words[1]), reading->now_ns);
+}
+
 /* What has no name still is a frame of Python's. False: it is the interpreter's own. */
 static bool name_frame(struct reading *reading, const uint64_t *words, struct counted_frame *frame)
 {
 	struct runtime_stacks *stacks = reading->stacks;
-	const struct python_code *code = NULL;
+	const struct python_code *code = find_code(reading, words);
 
-	if (reading->has_layout)
-		code = python_codes_find(stacks->codes, &reading->process, &reading->memory,
-					 &reading->layout, stack_frame_address(words[0]),
-					 runtime_frame_cookie(words[1]), reading->now_ns);
 	if (code && code->is_interpreters)
 		return false;
 	*frame = (struct counted_frame){
@@ -268,6 +274,21 @@ void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_cod
 	if (reading.has_layout)
 		python_codes_tell(stacks->codes, &reading.process, &reading.memory, &reading.layout,
 				  told, reading.now_ns);
+	reading_end(&reading);
+}
+
+void runtime_stacks_see(struct runtime_stacks *stacks, const struct sample_event *sample)
+{
+	const uint64_t *list = sample_runtime_frames(sample);
+	struct reading reading;
+
+	if (!sample->runtime_count)
+		return;
+	reading_begin(&reading, stacks, process_key_of(sample));
+	python_codes_begin(stacks->codes);
+	for (size_t i = 0; i + 1 < sample->runtime_count; i += 2)
+		if (stack_frame_address(list[i]))
+			find_code(&reading, &list[i]);
 	reading_end(&reading);
 }
 

@@ -63,6 +63,9 @@ size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *j
 /* A code object that a sample to come has, as it was then. */
 void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_code_event *told);
 
+/* Of a sample that is joined later: its code objects are read now, since its process may end. */
+void runtime_stacks_see(struct runtime_stacks *stacks, const struct sample_event *sample);
+
 void runtime_stacks_counters(const struct runtime_stacks *stacks,
 			     struct runtime_stacks_counters *out);
 

@@ -530,6 +530,8 @@ static void add_or_hold(struct samples *samples, const struct sample_event *samp
 	if (!is_valid(samples, sample))
 		return;
 	if (is_held(sample)) {
+		if (samples->runtimes)
+			runtime_stacks_see(samples->runtimes, sample);
 		samples->from.hold(samples->from.context, sample, walked);
 		return;
 	}

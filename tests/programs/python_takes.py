@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes memory in functions whose bytes it knows: python_takes.py SECONDS ROUNDS. Says "ready", waits for a line, and at its
-end says for each function how many bytes that was, by sys.getsizeof()."""
+"""Takes memory in functions whose bytes it knows: python_takes.py SECONDS ROUNDS [at-once]. Says "ready", waits for a line, and
+says then for each function how many bytes that was, by sys.getsizeof(). Ends with another line, or at once."""
 import sys
 import time
 
@@ -90,7 +90,8 @@ def main():
             kept = []
     for name, count in counts.items():
         print(name, count * sizes[name], flush=True)
-    sys.stdin.readline()
+    if sys.argv[3:] != ["at-once"]:
+        sys.stdin.readline()
 
 
 main()

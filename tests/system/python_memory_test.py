@@ -16,6 +16,7 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "progra
 VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.9 3.12").split()
 SECONDS = int(os.environ.get("PYTHON_MEMORY_SECONDS", "8"))
 ROUNDS = "40000"
+NAMELESS = "[no name]"
 FEW = 60  # samples, which say nothing
 
 
@@ -27,8 +28,8 @@ def interpreter(version):
 
 
 class Program:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path, PROGRAM, str(SECONDS), ROUNDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, path, *more):
+        self.process = subprocess.Popen([path, PROGRAM, str(SECONDS), ROUNDS, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
         harness._started.append(self.process)
         self.process.stdout.readline()
@@ -48,13 +49,13 @@ def function_of(reader, sample):
     for index in tables.stack_table[sample.stack_index].location_indices:
         for line in tables.location_table[index].lines:
             name = reader.strings[tables.function_table[line.function_index].name_strindex]
-            if name.startswith("by_"):
+            if name.startswith("by_") or name == NAMELESS:
                 return name.split(".")[0]
     return None
 
 
 def sums_of(path):
-    """{pid: {function or None: (bytes, samples)}}"""
+    """{pid: {function, NAMELESS or None: (bytes, samples)}}"""
     reader, sums = otlp.Reader(otlp.read(BUILD, path)), {}
     for resource in reader.request.resource_profiles:
         for scope in resource.scope_profiles:
@@ -86,11 +87,15 @@ def compare(version, sums, tally):
         part, value = want / total, sums.get(name, (0, 0))[0]
         off = 4 * (part * (1 - part) / samples) ** 0.5 * 1.5 + 0.02
         check(abs(value / known - part) <= off, "%s: %s has its part" % (version, name), (value / known, part, off))
+    nameless = sums.get(NAMELESS, (0, 0))[0]
+    check(nameless <= 0.03 * got, "%s: code objects have their names" % version, (nameless, got))
     check(known >= 0.8 * got, "%s: most is known by its function" % version, sums)
 
 
 def test_shares():
     programs = {version: Program(interpreter(version)) for version in VERSIONS if interpreter(version)}
+    ending = next(iter(programs))
+    programs[ending + ", which ends"] = Program(interpreter(ending), "at-once")
     out = os.path.join(harness.WORK, "takes.otlp")
     agent = Agent("--profile", "mem-alloc", "--output", out, "--report-interval", "600s", "--log-level", "debug", "--mem-budget",
                   "100%", "--pid", ",".join(str(program.process.pid) for program in programs.values()), log="takes.log")

@@ -382,6 +382,23 @@ static void test_memory(void)
 	is_gone = false;
 }
 
+/* Each of the list's, before anything is joined; without a list nothing is looked at. */
+static void test_seen(void)
+{
+	opened = 0;
+	put_list("uupPC");
+	python_codes_begin(NULL);
+	runtime_stacks_see(stacks, &sample.event);
+	CHECK_NUMBER(lent_count, 4);
+	CHECK_NUMBER(opened, 1);
+	CHECK(fcntl(directory, F_GETFD) < 0 && errno == EBADF);
+	put_list("");
+	lent_count = 0;
+	runtime_stacks_see(stacks, &sample.event);
+	CHECK_NUMBER(lent_count, 0);
+	CHECK_NUMBER(opened, 1);
+}
+
 static void test_counts(void)
 {
 	static char text[MOST + 1];
@@ -430,6 +447,7 @@ int main(void)
 		test_rows();
 		test_reasons();
 		test_memory();
+		test_seen();
 		test_counts();
 		test_room();
 	}

@@ -168,6 +168,11 @@ void runtime_stacks_tell(struct runtime_stacks *stacks, const struct runtime_cod
 	(void)stacks, (void)told;
 }
 
+void runtime_stacks_see(struct runtime_stacks *stacks, const struct sample_event *sample)
+{
+	(void)stacks, (void)sample;
+}
+
 size_t runtime_stacks_join(struct runtime_stacks *stacks, struct runtime_join *join,
 			   struct counted_frame *frames, size_t count, size_t room,
 			   enum frame_merge_result *result)
