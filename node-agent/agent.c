@@ -204,18 +204,17 @@ static void hold(void *context, const struct sample_event *sample, size_t walked
 
 static bool open_runtimes(struct agent *agent, struct error *err)
 {
-	const struct runtimes_sources from = {
+	struct runtimes_sources from = {
 		.table = agent->table,
 		.pages = agent->pages,
 		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES)};
 
 	if (agent->options->interpreters != INTERPRETERS_ON)
 		return true;
-	if (from.places_map < 0) {
+	from.has_no_lists = from.places_map < 0;
+	if (from.has_no_lists)
 		log_info("stacks of interpreters are native",
 			 "why=\"their own frames are read at the sample, which takes BPF\"");
-		return true;
-	}
 	agent->runtimes = runtimes_new(&from, err);
 	return agent->runtimes;
 }

@@ -7,7 +7,7 @@
 
 #include "node-agent/own_process.h"
 
-enum { SOURCES_MAX = 5, TEXT_MAX = 1024 };
+enum { SOURCES_MAX = 6, TEXT_MAX = 1024 };
 
 enum { /* of nanoseconds, what a key is in */
 	US = 1000,
@@ -235,7 +235,7 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "no_list", "runtimes.no_list",
 	 {OF(names.merged[MERGE_no_list]), OF(names.merged[MERGE_early]),
 	  OF(names.merged[MERGE_unknown]), OF(names.merged[MERGE_too_new]),
-	  OF(names.merged[MERGE_no_place])}},
+	  OF(names.merged[MERGE_no_place]), OF(names.merged[MERGE_not_by_perf])}},
 	{LINE_runtimes, "early", "runtimes.early", {OF(names.merged[MERGE_early])}},
 	{LINE_runtimes, "unsure", "runtimes.unsure", {OF(names.merged[MERGE_unsure])}},
 	{LINE_runtimes, "differ", "runtimes.differ", {OF(names.merged[MERGE_differ])}},
@@ -366,6 +366,7 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes] ||
 				      now->runtimes.located || now->runtimes.unknown ||
 				      now->names.merged[MERGE_unsure] ||
+				      now->names.merged[MERGE_not_by_perf] ||
 				      now->runtimes.not_located || now->runtimes.contradicted;
 	now->is_there[LINE_strangers] = strangers->hung || strangers->refused || strangers->died ||
 					strangers->maps_cut;

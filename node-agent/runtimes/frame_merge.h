@@ -50,6 +50,7 @@ enum native_role {
 	X(joined, "")                                                                      \
 	X(no_list, "the interpreter's frames were not read")                               \
 	/* no_list, once it is known why: runtimes.h */                                    \
+	X(not_by_perf, "the interpreter's frames are read by BPF alone, not by perf events")       \
 	X(early, "the interpreter was found only after this sample")                       \
 	X(too_new,                                                                         \
 	  "the interpreter is newer than the agent knows: a newer agent reads its frames") \

@@ -431,7 +431,9 @@ static void look(struct runtimes *runtimes, struct followed *followed)
 		leave(runtimes, followed, &nothing);
 		return;
 	}
-	if (count)
+	if (count && runtimes->from.has_no_lists)
+		followed->is_let_be = true;
+	else if (count)
 		find_place(runtimes, followed, interpreters, count);
 	if (followed->is_let_be) {
 		followed->due_ms = 0;
@@ -619,6 +621,8 @@ enum frame_merge_result runtimes_why(const struct runtimes *runtimes, const stru
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
+	if (runtimes->from.has_no_lists)
+		return MERGE_not_by_perf;
 	if (followed && (followed->placed_ns || followed->is_placed))
 		return time_ns < followed->placed_ns ? MERGE_early : MERGE_no_list;
 	if (!followed || !followed->is_declared)

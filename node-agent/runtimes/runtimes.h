@@ -23,7 +23,9 @@
 struct runtimes_sources { /* borrowed */
 	struct process_table *table;
 	struct code_pages *pages;
-	int places_map; /* KERNEL_MAP_RUNTIMES; −1: nobody reads lists */
+	int places_map; /* KERNEL_MAP_RUNTIMES; −1: there is none */
+	/* Nobody reads lists: which samples lack theirs is all that is asked, and files say that. */
+	bool has_no_lists;
 };
 
 struct runtimes;
@@ -74,9 +76,9 @@ bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *pro
 /* Another number when an answer to that may have changed. */
 uint32_t runtimes_progress(const struct runtimes *runtimes);
 
-/* Why the process' sample of that time, in an interpreter's loop, has no list: MERGE_early,
- * too_new, unknown, no_place, or no_list where its thread is none of the interpreter's that is
- * read. */
+/* Why the process' sample of that time, in an interpreter's loop, has no list: MERGE_not_by_perf,
+ * early, too_new, unknown, no_place, or no_list where its thread is none of the interpreter's that
+ * is read. */
 enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
 				     const struct process_key *process, uint64_t time_ns);
 

@@ -12,8 +12,10 @@ import time
 
 os.environ["CAPTURE"] = "perf"  # before the probe is run by what follows
 
+sys.path.insert(0, "tests/tools")
 import capture_test as shared  # noqa: E402
-from harness import (Agent, PROGRAMS, Server, WORK, build_programs, check, end, equal, need_bpf, note, run,  # noqa: E402
+import otlp  # noqa: E402
+from harness import (BUILD, Agent, PROGRAMS, Server, WORK, build_programs, check, end, equal, need_bpf, note, run,  # noqa: E402
                      skip, skip_all, start, wait_for)
 
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
@@ -306,9 +308,32 @@ def bounded_memory():
         equal(totals["taken"], totals["delivered"] + totals["ring_full"], "taken = delivered + lost")
 
 
+def python_says_what_it_lacks(seconds=4):
+    """Each stack of Python's says that the interpreter's frames are not in it, and no other one does."""
+    out, counts = WORK + "/python.otlp", collections.Counter()
+    build_programs("burn")
+    python = start(["/usr/bin/python3", "-c", "while True: sorted(range(1000), key=lambda number: -number)"])
+    other = start([PROGRAMS + "/burn", str(seconds + 60)])
+    agent = Agent("--capture", "perf", "--output", out, "--frequency", "199", "--report-interval", "600s", log="python.log")
+    time.sleep(seconds)
+    end(agent.process)
+    reader = otlp.Reader(otlp.read(BUILD, out))
+    for resource in reader.request.resource_profiles:
+        for sample in (sample for scope in resource.scope_profiles for profile in scope.profiles for sample in profile.samples):
+            said = reader.attributes(sample.attribute_indices)
+            counts[said.get("farflame.lifetime", "").partition(".")[0], said.get("farflame.incomplete", "")] += sample.values[0]
+    sentence = "the interpreter's frames are read by BPF alone, not by perf events"
+    of_python = {why: count for (pid, why), count in counts.items() if pid == str(python.pid)}
+    of_other = {why: count for (pid, why), count in counts.items() if pid == str(other.pid)}
+    check(of_python.get(sentence, 0) > 10, "stacks of Python's lack the interpreter's frames", of_python)
+    check(of_python.get("", 0) == 0, "each of them says so, or what else it lacks", of_python)
+    check(of_other and not any("interpret" in why for why in of_other), "no other program's does", of_other)
+    check(reader.counters().get("farflame.runtimes.no_list", 0) >= of_python.get(sentence, 0), "it is counted", reader.counters())
+
+
 if __name__ == "__main__":
     if os.geteuid() != 0:
         skip_all("needs root")
     os.makedirs(WORK, exist_ok=True)
-    run(shared.build, stacks_are_exact, system_calls, threads_that_start_threads, unprivileged, bounded_memory,
+    run(shared.build, stacks_are_exact, system_calls, threads_that_start_threads, unprivileged, bounded_memory, python_says_what_it_lacks,
         same_stacks_as_by_bpf, shared.counts_agree, shared.losses_are_exact, shared.process_events, shared.mappings)

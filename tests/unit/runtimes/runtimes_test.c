@@ -136,6 +136,7 @@ static void test_life(void)
 	const struct process_key key = key_of(pid, 1);
 	struct process_key child = {.tgid = 4000000, .exec_id = 1};
 	struct runtime_place place = {0}, copied = {0};
+	struct python_layout layout;
 	uint32_t version;
 
 	if (!CHECK(is_located(&key, &place))) {
@@ -168,6 +169,7 @@ static void test_life(void)
 	processes_exit(processes, key.tgid, monotonic_ns());
 	CHECK_NUMBER(counters().places, 0);
 	CHECK(!runtimes_place(runtimes, &key, &place, &version));
+	CHECK(runtimes_layout(runtimes, &key, &layout)); /* its samples may be named later */
 	stop(pid);
 }
 
@@ -211,6 +213,28 @@ static void test_other(void)
 	stop(pid);
 }
 
+/* One that is an interpreter's is known by its files; where its threads have their frames is not
+ * looked for. */
+static void test_no_lists(void)
+{
+	pid_t pid = start("/usr/bin/python3", "-c", "while True: pass");
+	const struct process_key key = key_of(pid, 1);
+	const int64_t end = monotonic_ms() + PATIENCE_MS;
+	struct python_layout layout;
+
+	do {
+		processes_for_sample(process_table_processes(table), &key, monotonic_ns());
+		runtimes_sampled(runtimes, &key);
+		run_once();
+	} while (runtimes_is_new(runtimes, &key) && monotonic_ms() < end);
+	CHECK(!runtimes_is_new(runtimes, &key));
+	CHECK_NUMBER(counters().processes, 1);
+	CHECK(!counters().places && !counters().located && !runtimes_layout(runtimes, &key, &layout));
+	CHECK_NUMBER(runtimes_why(runtimes, &key, monotonic_ns()), MERGE_not_by_perf);
+	CHECK_NUMBER(runtimes_wait_ms(runtimes, monotonic_ms(), 200), 200);
+	stop(pid);
+}
+
 int main(int argc, char **argv)
 {
 	const struct row_pages_options options = {-1, -1, -1, 1 << 20};
@@ -233,6 +257,11 @@ int main(int argc, char **argv)
 		test_life();
 		test_other();
 	}
+	runtimes_free(runtimes);
+	from.has_no_lists = true;
+	runtimes = runtimes_new(&from, &err);
+	if (CHECK(runtimes))
+		test_no_lists();
 	runtimes_free(runtimes);
 	code_pages_free(pages);
 	process_table_free(table);

@@ -343,7 +343,7 @@ static void test_reasons(void)
 {
 	static char text[MOST + 1];
 	static const enum frame_merge_result reasons[] = {MERGE_no_list, MERGE_early, MERGE_unknown,
-							  MERGE_no_place};
+							  MERGE_no_place, MERGE_not_by_perf};
 
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
 		why = reasons[i];
@@ -352,7 +352,7 @@ static void test_reasons(void)
 	}
 	is_unsure = true;
 	CHECK_NUMBER(joined("ooo", "", true, text), MERGE_unsure);
-	CHECK_NUMBER(joined("oLo", "", true, text), MERGE_no_place); /* that much is known */
+	CHECK_NUMBER(joined("oLo", "", true, text), MERGE_not_by_perf); /* that much is known */
 	CHECK_NUMBER(joined("Lo", "P", true, text), MERGE_joined);
 	is_unsure = false;
 }
