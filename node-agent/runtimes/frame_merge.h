@@ -26,9 +26,9 @@
  * of its own from the leaf on.
  *
  * What does not fit is declared and not joined, but where the native part goes through code that
- * was made at run time: who called that is guessed, and frames of the loop may be passed over. There
- * the list is joined with what is before that, and the native frames behind it are left out and
- * declared. Pure. */
+ * was made at run time: who called that is guessed, and frames of the loop may be passed over.
+ *There the list is joined with what is before that, and the native frames behind it are left out
+ *and declared. Pure. */
 #ifndef NODE_AGENT_RUNTIMES_FRAME_MERGE_H
 #define NODE_AGENT_RUNTIMES_FRAME_MERGE_H
 
@@ -45,23 +45,23 @@ enum native_role {
 };
 
 /* X(name, sentence): the sentences go to users; "" is no loss. */
-#define FRAME_MERGES(X)                                                                    \
-	X(none, "") /* there is no list, and no loop that would need one */                \
-	X(joined, "")                                                                      \
-	X(no_list, "the interpreter's frames were not read")                               \
-	/* no_list, once it is known why: runtimes.h */                                    \
-	X(not_by_perf, "the interpreter's frames are read by BPF alone, not by perf events")       \
-	X(early, "the interpreter was found only after this sample")                       \
-	X(too_new,                                                                         \
-	  "the interpreter is newer than the agent knows: a newer agent reads its frames") \
-	X(unknown, "the interpreter's version or build is not known")                      \
-	X(no_place, "where the interpreter has its frames was not found")                  \
-	X(unsure, "it was not known yet whether its program is interpreted")               \
-	X(list_cut, "the interpreter has more frames than are read")                       \
-	X(list_unread, "not all of the interpreter's frames were in memory")               \
-	X(list_other, "another interpreter's frames in the same thread were not read")     \
-	X(list_wrong, "the interpreter's list of frames makes no sense")                   \
-	X(guessed, "native frames behind code that was made at run time are not known")    \
+#define FRAME_MERGES(X)                                                                      \
+	X(none, "") /* there is no list, and no loop that would need one */                  \
+	X(joined, "")                                                                        \
+	X(no_list, "the interpreter's frames were not read")                                 \
+	/* no_list, once it is known why: runtimes.h */                                      \
+	X(not_by_perf, "the interpreter's frames are read by BPF alone, not by perf events") \
+	X(early, "the interpreter was found only after this sample")                         \
+	X(too_new,                                                                           \
+	  "the interpreter is newer than the agent knows: a newer agent reads its frames")   \
+	X(unknown, "the interpreter's version or build is not known")                        \
+	X(no_place, "where the interpreter has its frames was not found")                    \
+	X(unsure, "it was not known yet whether its program is interpreted")                 \
+	X(list_cut, "the interpreter has more frames than are read")                         \
+	X(list_unread, "not all of the interpreter's frames were in memory")                 \
+	X(list_other, "another interpreter's frames in the same thread were not read")       \
+	X(list_wrong, "the interpreter's list of frames makes no sense")                     \
+	X(guessed, "native frames behind code that was made at run time are not known")      \
 	X(differ, "the interpreter's frames and the native ones do not belong together")
 
 enum frame_merge_result {

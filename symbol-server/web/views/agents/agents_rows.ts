@@ -35,6 +35,7 @@ export const WALK_WORDS: Record<string, string> = {
   no_start: "a return address of 0 where no stack begins",
   leaf_not_code: "the instruction pointer outside of code",
   interpreter_no_list: "the interpreter's frames were not read",
+  interpreter_not_by_perf: "by perf events the interpreter's frames are not read",
   interpreter_early: "the interpreter was found only afterwards",
   interpreter_too_new: "the interpreter is newer than the agent",
   interpreter_unknown: "the interpreter's version is not known",
