@@ -3,9 +3,9 @@
  * looks into one, or makes one, does it by what stands here.
  *
  * The kernel's frames are addresses. A frame of the program begins with a word whose top byte is
- * its kind; a native one's other bytes are the address, and it has no more words. Frames that an
- * interpreter keeps in lists of its own come behind those, leaf first as well: bpf/runtime_frames.h
- * says what their words are. */
+ * its kind; a native one's other bytes are the address, and it has no more words. HotSpot's frames
+ * stand among those. Frames that an interpreter keeps in lists of its own come behind them, leaf
+ * first as well: bpf/runtime_frames.h says what their words are. */
 #ifndef BPF_FRAMES_H
 #define BPF_FRAMES_H
 
@@ -15,6 +15,10 @@ enum stack_frame_kind {
 	STACK_FRAME_NATIVE,          /* one word */
 	STACK_FRAME_PYTHON = 1,      /* two */
 	STACK_FRAME_RUNTIME_END = 2, /* one: the list ends before its end */
+	/* two, among the native ones: bpf/hotspot_frames.h */
+	STACK_FRAME_JAVA_COMPILED = 3,
+	STACK_FRAME_JAVA_INTERPRETED = 4,
+	STACK_FRAME_JAVA_STUB = 5,
 };
 
 enum { STACK_FRAME_KIND_SHIFT = 56 }; /* x86-64's user addresses have 56 bits, arm64's fewer */
@@ -27,6 +31,18 @@ static inline __u8 stack_frame_kind(__u64 word)
 static inline __u64 stack_frame_address(__u64 word)
 {
 	return word & ((1ULL << STACK_FRAME_KIND_SHIFT) - 1);
+}
+
+static inline int stack_frame_is_java(__u64 word)
+{
+	return stack_frame_kind(word) >= STACK_FRAME_JAVA_COMPILED &&
+	       stack_frame_kind(word) <= STACK_FRAME_JAVA_STUB;
+}
+
+/* Words of the frame that begins with this one. */
+static inline __u32 stack_frame_words(__u64 word)
+{
+	return stack_frame_kind(word) == STACK_FRAME_PYTHON || stack_frame_is_java(word) ? 2 : 1;
 }
 
 /* The word of a native frame. What has more bits is no user address, whoever says it. */
@@ -76,7 +92,7 @@ static inline const uint64_t *sample_runtime_frames(const struct sample_event *s
 /* Where among count words the frame after the one at `at` begins; count: there is none. */
 static inline uint32_t stack_frame_next(const uint64_t *frames, uint32_t count, uint32_t at)
 {
-	const uint32_t words = stack_frame_kind(frames[at]) == STACK_FRAME_PYTHON ? 2 : 1;
+	const uint32_t words = stack_frame_words(frames[at]);
 
 	return count - at > words ? at + words : count;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/check.h"
 
+#include "bpf/hotspot_frames.h"
 #include "bpf/runtime_frames.h"
 
 enum { OTHER = STACK_FRAME_PYTHON };
@@ -40,6 +41,36 @@ static void test_order(void)
 	CHECK_NUMBER(stack_frame_last(frames, 4), 3); /* cut within: it ends with the record */
 	CHECK_NUMBER(stack_frame_next(frames, 4, 3), 4);
 	CHECK_NUMBER(stack_frame_last(frames, 1), 0);
+}
+
+/* Among native ones. */
+static void test_java(void)
+{
+	const uint64_t frames[] = {
+		0x1000,
+		hotspot_word(STACK_FRAME_JAVA_COMPILED, 0x7fff12345678),
+		hotspot_pointer_word(0x7fffabcdef00, 0xfedc),
+		hotspot_word(STACK_FRAME_JAVA_STUB, 0x7fff12340000),
+		hotspot_pointer_word(0x7fff12340000, 0),
+		hotspot_word(STACK_FRAME_JAVA_INTERPRETED, hotspot_cookie(0x7fff00001000, 7, 3, 4)),
+		hotspot_pointer_word(0x7fff00002000, 65534),
+		0x2000,
+	};
+
+	CHECK_NUMBER(stack_frame_next(frames, 8, 0), 1);
+	CHECK_NUMBER(stack_frame_next(frames, 8, 1), 3);
+	CHECK_NUMBER(stack_frame_next(frames, 8, 3), 5);
+	CHECK_NUMBER(stack_frame_next(frames, 8, 5), 7);
+	CHECK_NUMBER(stack_frame_last(frames, 8), 7);
+	CHECK_NUMBER(stack_frame_last(frames, 7), 5);
+	CHECK_NUMBER(stack_frame_address(frames[1]), 0x7fff12345678);
+	CHECK_NUMBER(hotspot_frame_pointer(frames[2]), 0x7fffabcdef00);
+	CHECK_NUMBER(hotspot_frame_with(frames[2]), 0xfedc);
+	CHECK_NUMBER(hotspot_frame_with(frames[6]), 65534);
+	CHECK(stack_frame_is_java(frames[5]) && !stack_frame_is_java(frames[7]));
+	CHECK(hotspot_cookie(0x1000, 7, 3, 4) != hotspot_cookie(0x1000, 7, 4, 3));
+	CHECK(hotspot_cookie(0x1000, 7, 3, 4) != hotspot_cookie(0x2000, 7, 3, 4));
+	CHECK(hotspot_cookie(0, 0, 0, 0));
 }
 
 static void test_record(void)
@@ -124,6 +155,7 @@ int main(void)
 {
 	test_words();
 	test_order();
+	test_java();
 	test_record();
 	test_interpreter();
 	test_cookie();
