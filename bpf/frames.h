@@ -97,6 +97,16 @@ static inline uint32_t stack_frame_next(const uint64_t *frames, uint32_t count, 
 	return count - at > words ? at + words : count;
 }
 
+/* How many frames so many words are. */
+static inline uint32_t stack_frame_count(const uint64_t *frames, uint32_t count)
+{
+	uint32_t number = 0;
+
+	for (uint32_t at = 0; at < count; at = stack_frame_next(frames, count, at))
+		number++;
+	return number;
+}
+
 /* Where the outermost of count words' frames begins. count: 1 and more. */
 static inline uint32_t stack_frame_last(const uint64_t *frames, uint32_t count)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/frames.h"
 #include "node-agent/processes/executables.h"
 #include "node-agent/processes/file_identities.h"
 #include "node-agent/processes/kernel_map.h"
@@ -360,35 +361,42 @@ static void fill_rest(struct located_frame *out, size_t from, size_t count, enum
 }
 
 size_t process_table_locate(struct process_table *table, const struct process_key *key,
-			    uint64_t time_ns, const uint64_t *addresses, size_t count,
+			    uint64_t time_ns, const uint64_t *words, size_t count,
 			    bool is_interrupted_leaf, struct located_frame *out)
 {
+	const uint32_t frames = stack_frame_count(words, (uint32_t)count);
 	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 	bool may_read = program && program->is_complete;
+	uint32_t at = 0;
 	size_t i;
 
 	executables_set_time(table->executables, time_ns);
 	if (program)
 		prepare(table, program, time_ns);
 	if (!program || !program->set) {
-		fill_rest(out, 0, count, PLACE_UNKNOWN);
+		fill_rest(out, 0, frames, PLACE_UNKNOWN);
 		return 0;
 	}
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < frames; i++, at = stack_frame_next(words, (uint32_t)count, at)) {
 		bool is_exact = i == 0 && is_interrupted_leaf;
-		uint64_t address = addresses[i] - !is_exact;
-		struct mapping *row = find_mapping(table, program, address, time_ns, &may_read,
-						   is_exact ? NEED_CERTAIN : NEED_PERHAPS);
+		uint64_t address = words[at] - !is_exact;
+		struct mapping *row;
 
+		if (stack_frame_is_java(words[at])) {
+			out[i] = (struct located_frame){.place = PLACE_JAVA, .address = at};
+			continue;
+		}
+		row = find_mapping(table, program, address, time_ns, &may_read,
+				   is_exact ? NEED_CERTAIN : NEED_PERHAPS);
 		if (!row) {
 			bool known = program->is_complete && !program->set->is_truncated;
 
-			fill_rest(out, i, count, known ? PLACE_NOT_CODE : PLACE_UNKNOWN);
+			fill_rest(out, i, frames, known ? PLACE_NOT_CODE : PLACE_UNKNOWN);
 			return i;
 		}
 		places_locate(&table->places, program, row, address, time_ns, &out[i]);
 	}
-	return count;
+	return frames;
 }
 
 /* --- for the kernel side --- */
@@ -447,8 +455,8 @@ size_t process_table_current_mappings(struct process_table *table, uint32_t tgid
 				      struct process_mapping *out, size_t room)
 {
 	struct process *process = processes_current(table->processes, tgid);
-	struct program *program =
-		process ? programs_current_or_new(&table->programs, tgid, time_ns) : NULL;
+	struct program *program = process ? programs_current_or_new(&table->programs, tgid, time_ns)
+					  : NULL;
 	uint32_t generation;
 
 	return program && program->set && !process->ended_ns

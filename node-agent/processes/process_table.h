@@ -47,6 +47,7 @@ struct executable {
 enum frame_place {
 	PLACE_FILE,
 	PLACE_ANONYMOUS, /* code that no file names: JIT memory; in the kernel BPF programs */
+	PLACE_JAVA,      /* a frame of HotSpot's, by its word (bpf/frames.h): not looked up */
 	PLACE_UPROBE,    /* the kernel's page by which return probes come */
 	PLACE_NOT_CODE,  /* no executable mapping has the address */
 	PLACE_UNKNOWN,   /* mappings unreadable, or the mapping's file was not to be had */
@@ -61,7 +62,8 @@ struct located_frame {
 	/* PLACE_FILE; borrowed: an executable that no sample used for a minute may be forgotten to
 	 * make room. Keep its index, not the pointer. */
 	const struct executable *executable;
-	uint64_t address; /* ELF address, or relative to executable->base; ANONYMOUS: as it runs */
+	uint64_t address; /* ELF address, or relative to executable->base; ANONYMOUS: as it runs;
+			     JAVA: which of the sample's user words it begins with */
 };
 
 /* Who reads strangers' files, where there is nothing to lose. */
@@ -137,15 +139,16 @@ void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t tim
 /* path and build_id may be empty. */
 void process_table_mapping(struct process_table *table, const struct mapping_event *mapping);
 
-/* Locates the frames of one sample's user part. addresses: leaf first; all but the first are return
- * addresses, the result is already one less for them, as OTLP senders do. When is_interrupted_leaf
- * is false the first is a return address too. Reads /proc/PID/maps when the process is new or an
- * address misses, with back-off. count entries of out are filled. Returns how many leading frames
+/* Locates the frames of one sample's user part. words: as bpf/frames.h has them, leaf first; all
+ * but the first are return addresses, the result is already one less for them, as OTLP senders do.
+ * When is_interrupted_leaf is false the first is a return address too. Reads /proc/PID/maps when
+ * the process is new or an address misses, with back-off. An entry of out is filled for each of
+ * their frames, stack_frame_count() of them. Returns how many leading frames
  * lie in executable mappings; the caller cuts there. out[result].place says why: PLACE_NOT_CODE, or
  * PLACE_UNKNOWN when the mappings (or all of them) could not be read. Among the leading frames
  * PLACE_UNKNOWN is code of a file that was not to be had. */
 size_t process_table_locate(struct process_table *table, const struct process_key *key,
-			    uint64_t time_ns, const uint64_t *addresses, size_t count,
+			    uint64_t time_ns, const uint64_t *words, size_t count,
 			    bool is_interrupted_leaf, struct located_frame *out);
 
 /* The program's executable mappings, sorted, with their files' indices, as the kernel side walks by

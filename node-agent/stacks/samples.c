@@ -527,8 +527,6 @@ static void add_or_hold(struct samples *samples, const struct sample_event *samp
 {
 	struct worth worth;
 
-	if (!is_valid(samples, sample))
-		return;
 	if (is_held(sample)) {
 		if (samples->runtimes)
 			runtime_stacks_see(samples->runtimes, sample);
@@ -541,8 +539,11 @@ static void add_or_hold(struct samples *samples, const struct sample_event *samp
 
 void samples_add(struct samples *samples, const struct sample_event *sample)
 {
-	size_t walked = sample->user_count;
+	size_t walked;
 
+	if (!is_valid(samples, sample))
+		return;
+	walked = stack_frame_count(sample_user_frames(sample), sample->user_count);
 	if (walked && sample->result == WALK_not_loaded)
 		walked--; /* there it stopped, without having looked */
 	add_or_hold(samples, sample, walked, false);
@@ -551,7 +552,8 @@ void samples_add(struct samples *samples, const struct sample_event *sample)
 void samples_add_finished(struct samples *samples, const struct sample_event *sample,
 			  size_t kernel_side_count)
 {
-	add_or_hold(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
+	if (is_valid(samples, sample))
+		add_or_hold(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
 }
 
 void samples_add_code(struct samples *samples, const struct runtime_code_event *told)

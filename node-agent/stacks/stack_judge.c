@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/stacks/stack_judge.h"
 
+#include "bpf/frames.h"
+
 enum {
 	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
 	 * bionic and ld.so: 20 to 50). */
@@ -47,7 +49,7 @@ static enum walk_result judge_end(const struct sample_event *sample,
 enum walk_result stack_judge(const struct sample_event *sample, const struct located_frame *located,
 			     size_t in_code)
 {
-	const size_t user_count = sample->user_count;
+	const size_t user_count = stack_frame_count(sample_user_frames(sample), sample->user_count);
 	enum walk_result result = sample->result < WALK_RESULT_COUNT ? sample->result
 								     : WALK_no_frame_pointer;
 	const struct located_frame *last;

@@ -115,13 +115,13 @@ static void want_page(struct stacks *stacks, const struct sample_event *sample)
 	const struct process_key key = process_key_of(sample);
 	struct located_frame frame;
 	const uint64_t *user = sample_user_frames(sample);
-	uint64_t last;
+	uint32_t at;
 
 	if (!sample->user_count)
 		return;
-	last = stack_frame_address(user[stack_frame_last(user, sample->user_count)]);
-	process_table_locate(stacks->from.table, &key, sample->time_ns, &last, 1,
-			     sample->user_count == 1, &frame);
+	at = stack_frame_last(user, sample->user_count);
+	process_table_locate(stacks->from.table, &key, sample->time_ns, &user[at], 1, at == 0,
+			     &frame);
 	if (frame.place == PLACE_FILE && !frame.executable->is_raw)
 		code_pages_want(stacks->from.pages, frame.executable->index,
 				(uint32_t)(frame.address >> UNWIND_PAGE_BITS));
@@ -156,6 +156,7 @@ static struct stack_code locate(void *context, uint64_t address)
 					   .executable = frame.executable->index,
 					   .base = address - frame.address};
 	case PLACE_ANONYMOUS:
+	case PLACE_JAVA:
 		break;
 	case PLACE_NOT_CODE:
 		return (struct stack_code){.place = STACK_CODE_NONE};
@@ -240,6 +241,7 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		.context = &looking,
 		.now_s = (uint32_t)(stacks->now_ns / 1000000000),
 	};
+	const uint32_t walked = stack_frame_count(sample_user_frames(sample), sample->user_count);
 	struct stack_finished finished;
 
 	memcpy(whole, sample, sample->size);
@@ -258,8 +260,8 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 	if (finished.is_end_guessed)
 		whole->flags |= SAMPLE_END_GUESSED;
 	stacks->counters.finished++;
-	if (!late_names_hold(&stacks->names, whole, true, sample->user_count))
-		samples_add_finished(stacks->from.samples, whole, sample->user_count);
+	if (!late_names_hold(&stacks->names, whole, true, walked))
+		samples_add_finished(stacks->from.samples, whole, walked);
 	return true;
 }
 

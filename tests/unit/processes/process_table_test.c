@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/unwind_rows.h"
+#include "bpf/frames.h"
 #include "tests/check.h"
 #include "tests/unit/processes/golden_process.h"
 
@@ -91,6 +92,14 @@ static void test_known_process(bool has_map_files)
 	struct process_table *table = new_table();
 	struct process_key key = key_of(100, 0, 1);
 	const uint64_t addresses[] = {0x501340, 0x501350, 0x510010, 0x999999, 0x501340};
+	/* Of two words each, the second of which may be anything. */
+	const uint64_t java[] = {
+		0x501340 | (uint64_t)STACK_FRAME_JAVA_COMPILED << STACK_FRAME_KIND_SHIFT,
+		0x501340,
+		0x501350,
+		(uint64_t)STACK_FRAME_JAVA_INTERPRETED << STACK_FRAME_KIND_SHIFT,
+		0,
+		0x999999};
 	struct located_frame frames[5];
 	struct process_table_counters counters;
 	const struct process_info *info;
@@ -104,7 +113,14 @@ static void test_known_process(bool has_map_files)
 	CHECK_NUMBER(frames[4].place, PLACE_NOT_CODE);
 	CHECK_NUMBER(process_table_locate(table, &key, at(10), addresses, 1, false, frames), 1);
 	CHECK_NUMBER(frames[0].address, 0x233f);
-	CHECK(process_table_executable(table, 1) == frames[0].executable);
+	CHECK_NUMBER(process_table_locate(table, &key, at(10), java, 6, true, frames), 3);
+	CHECK_NUMBER(frames[0].place, PLACE_JAVA);
+	CHECK_NUMBER(frames[0].address, 0);
+	check_golden_frame(&frames[1], 0x234f);
+	CHECK_NUMBER(frames[2].place, PLACE_JAVA);
+	CHECK_NUMBER(frames[2].address, 3);
+	CHECK_NUMBER(frames[3].place, PLACE_NOT_CODE);
+	CHECK(process_table_executable(table, 1) == frames[1].executable);
 	CHECK(!process_table_executable(table, 2) && !process_table_executable(table, 0));
 
 	info = process_table_info(table, &key, at(10));
