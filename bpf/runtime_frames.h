@@ -21,6 +21,7 @@ enum {
 
 enum runtime_language {
 	RUNTIME_CPYTHON = 1,
+	RUNTIME_HOTSPOT = 2, /* its frames are native ones' places: bpf/hotspot_frames.h */
 };
 
 /* --- in samples --- */

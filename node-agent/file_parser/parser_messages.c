@@ -166,10 +166,20 @@ static bool tls_is_sound(const struct tls_symbol *tls)
 	return true;
 }
 
+static bool hotspot_is_sound(const struct runtime_symbols *runtime)
+{
+	for (uint32_t i = 0; i < HOTSPOT_SYMBOL_COUNT; i++)
+		if (!runtime->hotspot[i])
+			return false;
+	return !runtime->loop_count;
+}
+
 static bool runtime_is_sound(const struct runtime_symbols *runtime)
 {
 	if (!runtime->language)
 		return !runtime->loop_count;
+	if (runtime->language == RUNTIME_HOTSPOT)
+		return hotspot_is_sound(runtime);
 	if (runtime->language != RUNTIME_CPYTHON || !runtime->loop_count ||
 	    runtime->loop_count > RUNTIME_LOOP_PARTS_MAX ||
 	    runtime->state + runtime->state_bytes < runtime->state ||

@@ -132,11 +132,40 @@ static bool has_greenlets(const struct code_file *file)
 			 symbol_find(file, table, "PyInit_greenlet", &symbol));
 }
 
+/* --- HotSpot --- */
+
+static const char *const hotspot_names[HOTSPOT_SYMBOL_COUNT] = {
+#define HOTSPOT_SYMBOL(number, name) name,
+	HOTSPOT_SYMBOLS(HOTSPOT_SYMBOL)
+#undef HOTSPOT_SYMBOL
+};
+
+/* They are exported for debuggers, of programs that have it linked in as well. */
+static bool read_hotspot(const struct code_file *file, const Elf64_Shdr *table,
+			 struct runtime_symbols *out)
+{
+	struct runtime_symbols found = {.language = RUNTIME_HOTSPOT};
+	Elf64_Sym symbol;
+
+	for (size_t i = 0; i < HOTSPOT_SYMBOL_COUNT; i++) {
+		if (!table || !symbol_find(file, table, hotspot_names[i], &symbol) ||
+		    !symbol.st_value)
+			return false;
+		found.hotspot[i] = symbol.st_value;
+	}
+	*out = found;
+	return true;
+}
+
+/* --- a file --- */
+
 void runtime_file_read(const struct code_file *file, struct runtime_symbols *out)
 {
 	const Elf64_Shdr *table = symbol_table(file, SHT_DYNSYM);
 
 	*out = (struct runtime_symbols){0};
+	if (read_hotspot(file, table, out))
+		return;
 	if (read_table(file, table, out) || read_table(file, symbol_table(file, SHT_SYMTAB), out)) {
 		read_lock(file, out);
 		return;

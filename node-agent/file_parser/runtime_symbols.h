@@ -18,6 +18,37 @@ enum runtime_symbols_flags {
 
 enum { RUNTIME_LOOP_PARTS_MAX = 16 };
 
+/* X(number, name): the variables by which HotSpot's tables are found and read, from
+ * src/hotspot/share/runtime/vmStructs.cpp; all but the first four have 64 bits, those addresses. */
+#define HOTSPOT_SYMBOLS(X)                                         \
+	X(STRUCTS, "gHotSpotVMStructs")                            \
+	X(TYPES, "gHotSpotVMTypes")                                \
+	X(INTS, "gHotSpotVMIntConstants")                          \
+	X(LONGS, "gHotSpotVMLongConstants")                        \
+	X(STRUCT_STRIDE, "gHotSpotVMStructEntryArrayStride")       \
+	X(STRUCT_TYPE, "gHotSpotVMStructEntryTypeNameOffset")      \
+	X(STRUCT_FIELD, "gHotSpotVMStructEntryFieldNameOffset")    \
+	X(STRUCT_OF, "gHotSpotVMStructEntryTypeStringOffset")      \
+	X(STRUCT_IS_STATIC, "gHotSpotVMStructEntryIsStaticOffset") \
+	X(STRUCT_OFFSET, "gHotSpotVMStructEntryOffsetOffset")      \
+	X(STRUCT_ADDRESS, "gHotSpotVMStructEntryAddressOffset")    \
+	X(TYPE_STRIDE, "gHotSpotVMTypeEntryArrayStride")           \
+	X(TYPE_NAME, "gHotSpotVMTypeEntryTypeNameOffset")          \
+	X(TYPE_SIZE, "gHotSpotVMTypeEntrySizeOffset")              \
+	X(INT_STRIDE, "gHotSpotVMIntConstantEntryArrayStride")     \
+	X(INT_NAME, "gHotSpotVMIntConstantEntryNameOffset")        \
+	X(INT_VALUE, "gHotSpotVMIntConstantEntryValueOffset")      \
+	X(LONG_STRIDE, "gHotSpotVMLongConstantEntryArrayStride")   \
+	X(LONG_NAME, "gHotSpotVMLongConstantEntryNameOffset")      \
+	X(LONG_VALUE, "gHotSpotVMLongConstantEntryValueOffset")
+
+enum hotspot_symbol {
+#define HOTSPOT_SYMBOL(number, name) HOTSPOT_SYMBOL_##number,
+	HOTSPOT_SYMBOLS(HOTSPOT_SYMBOL)
+#undef HOTSPOT_SYMBOL
+		HOTSPOT_SYMBOL_COUNT
+};
+
 struct runtime_symbols {
 	/* enum runtime_language; 0: it is none, the rest but thread_bytes and flags is 0 */
 	uint32_t language;
@@ -38,6 +69,8 @@ struct runtime_symbols {
 	struct {
 		uint64_t start, end;
 	} loop[RUNTIME_LOOP_PARTS_MAX];
+	/* HotSpot's: ELF addresses of HOTSPOT_SYMBOLS. It has no state and no loop. */
+	uint64_t hotspot[HOTSPOT_SYMBOL_COUNT];
 };
 
 #endif

@@ -192,9 +192,12 @@ uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t 
 	return symbols ? symbols->thread_bytes : 0;
 }
 
-bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable)
+bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable,
+			   enum runtime_language language)
 {
-	return runtime_of(file_answers_known(files->answers, executable));
+	const struct runtime_symbols *symbols = file_answers_known(files->answers, executable);
+
+	return symbols && symbols->language == language;
 }
 
 bool runtime_files_has_greenlets(struct runtime_files *files, uint32_t executable)

@@ -39,8 +39,10 @@ bool runtime_files_may_be(struct runtime_files *files, const struct mapping_even
  * has: it is loaded when its process has long been looked at. */
 bool runtime_files_has_greenlets(struct runtime_files *files, uint32_t executable);
 
-/* Of what has been found: whether a file is one, whether an ELF address of it is in its loop. */
-bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable);
+/* Of what has been found: whether a file is that language's, whether an ELF address of it is in its
+ * loop. */
+bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable,
+			   enum runtime_language language);
 bool runtime_files_is_loop(const struct runtime_files *files, uint32_t executable,
 			   uint64_t address);
 

@@ -287,7 +287,7 @@ static uint32_t find_files(struct runtimes *runtimes, const struct process *proc
 			continue;
 		*is_unsure |= executable == EXECUTABLE_NONE ||
 			      !runtime_files_find(runtimes->files, executable, &symbols);
-		if (symbols)
+		if (symbols && symbols->language == RUNTIME_CPYTHON)
 			found[count++] = (struct interpreter){executable, mappings[i].base,
 							      *symbols};
 		else if (executable != EXECUTABLE_NONE)
@@ -654,7 +654,7 @@ bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key 
 
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)
 {
-	return runtime_files_is_file(runtimes->files, executable);
+	return runtime_files_is_file(runtimes->files, executable, RUNTIME_CPYTHON);
 }
 
 bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address)

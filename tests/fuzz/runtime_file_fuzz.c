@@ -23,7 +23,9 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 		abort();
 	unwind_file_runtime(file, &found);
 	unwind_file_close(file);
-	if (!found.language != !found.loop_count || found.loop_count > RUNTIME_LOOP_PARTS_MAX ||
+	if ((found.language == RUNTIME_CPYTHON) != !!found.loop_count ||
+	    (found.language == RUNTIME_HOTSPOT && !found.hotspot[HOTSPOT_SYMBOL_STRUCTS]) ||
+	    found.loop_count > RUNTIME_LOOP_PARTS_MAX ||
 	    found.state + found.state_bytes < found.state)
 		abort();
 	for (uint32_t i = 0; i < found.loop_count; i++)
