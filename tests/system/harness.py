@@ -13,6 +13,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -141,6 +142,35 @@ def pythons(default):
         found[version] = installed[-1] if installed else None
     found.update((path.strip("/").replace("/", "-"), path) for path in paths)
     return found
+
+
+def jdks(default):
+    """The Javas to be tried, by their names in paths of files: JDKS, versions of those installed, and JDK_PATHS, wherever
+    they are. {name: path of java, or None: it is not here}"""
+    paths = os.environ.get("JDK_PATHS", "").split()
+    found = {}
+    for version in os.environ.get("JDKS", "" if paths else default).split():
+        installed = sorted(glob.glob("/usr/lib/jvm/*-%s-*/bin/java" % version))
+        found[version] = installed[-1] if installed else None
+    found.update((path.strip("/").replace("/", "-"), os.path.join(path, "bin/java")) for path in paths)
+    return found
+
+
+def java_major(java):
+    """8, 11, 17…"""
+    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    numbers = re.search(r'version "(\d+)(?:\.(\d+))?', text).groups()
+    return int(numbers[1] if numbers[0] == "1" else numbers[0])
+
+
+def build_java(*names, release=8, javac="javac"):
+    """Where the classes of tests/programs/java are, made for that release of Java and newer ones. CalledProcessError: they
+    do not build."""
+    classes = os.path.join(PROGRAMS, "java-%d" % release)
+    os.makedirs(classes, exist_ok=True)
+    subprocess.run([javac, "-g", "--release", str(release), "-Xlint:-options", "-d", classes]
+                   + ["tests/programs/java/%s.java" % name for name in names], check=True, stdout=sys.stderr)
+    return classes
 
 
 def spool_of(name):
