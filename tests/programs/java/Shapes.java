@@ -161,10 +161,10 @@ public class Shapes {
 	}
 
 	static void natives() throws Exception {
-		byte[] from = new byte[1 << 20], to = new byte[1 << 20];
+		byte[] from = new byte[1 << 14], to = new byte[1 << 14];
 		CRC32 crc = new CRC32();
-		for (int i = 0; i < 20; i++) {
-			System.arraycopy(from, i, to, 20 - i, from.length - 20);
+		for (int i = 0; i < 500; i++) {
+			System.arraycopy(from, i % 20, to, 20 - i % 20, from.length - 20);
 			Arrays.fill(from, (byte) i);
 			crc.update(to);
 		}
