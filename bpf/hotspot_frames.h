@@ -15,7 +15,7 @@
 enum {
 	HOTSPOT_PROCESSES = 256,
 	HOTSPOT_HEAPS_MAX = 4,    /* parts of one code cache */
-	HOTSPOT_ENTRIES_MAX = 48, /* ways into the interpreter */
+	HOTSPOT_ENTRIES_MAX = 64, /* ways into the interpreter; a power of two */
 	HOTSPOT_BLOB_BYTES = 512, /* what is read of a CodeBlob, all offsets lie in there */
 };
 

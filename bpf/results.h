@@ -24,7 +24,9 @@
 	RESULT(uprobe, "a return probe's trampoline hides the caller")                             \
 	RESULT(bad_frame, "the unwind table does not fit the stack")                               \
 	RESULT(no_start, "a return address of 0 where no stack is known to begin")                 \
-	RESULT(leaf_not_code, "the instruction pointer does not lie in an executable mapping")
+	RESULT(leaf_not_code, "the instruction pointer does not lie in an executable mapping")     \
+	RESULT(java_state, "code of HotSpot in a state that is not known")                         \
+	RESULT(frozen, "the virtual thread's other frames are in the Java heap")
 
 #define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
 enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };

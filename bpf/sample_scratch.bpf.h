@@ -13,6 +13,7 @@
 
 #include "bpf/counters.h"
 #include "bpf/events.h"
+#include "bpf/hotspot_code.bpf.h"
 #include "bpf/kernel_types.h"
 #include "bpf/process_map.bpf.h"
 #include "bpf/runtime_frames.h"
@@ -58,6 +59,7 @@ struct sample_scratch {
 	};
 	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
+	struct hotspot_walk java;
 	__u64 users, owner;   /* of a slot: who wants it and who has it, pid_tgid */
 	__u64 slot, numbered; /* which it is, and its samples so far */
 };

@@ -12,6 +12,7 @@
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
+#include "bpf/hotspot_frames.bpf.h"
 #include "bpf/runtime_codes.bpf.h"
 #include "bpf/runtime_frames.bpf.h"
 #include "bpf/sample_ring.bpf.h"
@@ -43,6 +44,14 @@ __attribute__((noinline)) int walk_one_frame(void)
 	return s ? stack_walk_step(&s->walk, s->frames) : 1;
 }
 
+/* One of a JVM's, or of its code that is not known. */
+static __always_inline int walk_java(void)
+{
+	int ended = walk_java_frame();
+
+	return ended == HOTSPOT_UNTOLD ? walk_one_frame() : ended;
+}
+
 /* Some frames, since calls cost more than what is done in them. 1: the walk has ended. */
 int walk_frames(void);
 __attribute__((noinline)) int walk_frames(void)
@@ -53,8 +62,9 @@ __attribute__((noinline)) int walk_frames(void)
 	if (!cache)
 		return 1;
 	for (int i = 0; i < FRAMES_A_CALL; i++)
-		if (known_rule_find(s, cache) ? stack_walk_by_cfa(&s->walk, s->frames, 0)
-					      : walk_one_frame())
+		if (hotspot_has(&s->java, s->walk.ip) ? walk_java()
+		    : known_rule_find(s, cache)       ? stack_walk_by_cfa(&s->walk, s->frames, 0)
+						      : walk_one_frame())
 			return 1;
 	return 0;
 }
@@ -191,6 +201,7 @@ static __always_inline void sample_walk(struct sample_scratch *s)
 		s->event.generation = process_view_begin(&s->process, s->event.tgid,
 							 s->event.exec_id, s->event.start_time_ns);
 	s->window.bytes = 0;
+	hotspot_begin(s);
 	for (__u32 i = 0; i < USER_FRAMES_MAX / FRAMES_A_CALL; i++)
 		if (walk_frames())
 			break;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "bpf/hotspot_frames.h"
 #include "bpf/runtime_frames.h"
 #include "common/clock.h"
 #include "node-agent/stacks/stack_judge.h"
@@ -19,6 +20,27 @@ static void print_frame(FILE *to, uint64_t address, const struct located_frame *
 			frame->address + is_caller);
 	else
 		fprintf(to, "%" PRIx64 " %s+0x%" PRIx64 "\n", address, name, address);
+}
+
+/* What its second word leads to: the nmethod and its compile id, the Method and its bytecode, the
+ * CodeBlob. */
+static void print_java(FILE *to, const uint64_t *words)
+{
+	const uint64_t address = stack_frame_address(words[0]);
+	const uint64_t pointer = hotspot_frame_pointer(words[1]);
+
+	switch (stack_frame_kind(words[0])) {
+	case STACK_FRAME_JAVA_COMPILED:
+		fprintf(to, "%" PRIx64 " [java] compiled %" PRIx64 " id %u\n", address, pointer,
+			hotspot_frame_with(words[1]));
+		break;
+	case STACK_FRAME_JAVA_INTERPRETED:
+		fprintf(to, "- [java] interpreted %" PRIx64 " bci %u\n", pointer,
+			hotspot_frame_with(words[1]));
+		break;
+	default:
+		fprintf(to, "%" PRIx64 " [java] stub %" PRIx64 "\n", address, pointer);
+	}
 }
 
 /* A line each, innermost first: the code object and where in it, as they are in the process. */
@@ -58,7 +80,10 @@ void stack_print(FILE *to, const struct sample_event *sample, enum walk_result r
 		walk_result_name(result), !!(sample->flags & SAMPLE_FRAME_GUESSED),
 		from_copy ? "copy" : "bpf", count, late_us(sample));
 	for (size_t i = 0; i < count; i++) {
-		print_frame(to, stack_frame_address(user[at]), &frames[i], i > 0);
+		if (stack_frame_is_java(user[at]) && at + 1 < sample->user_count)
+			print_java(to, &user[at]);
+		else
+			print_frame(to, stack_frame_address(user[at]), &frames[i], i > 0);
 		at = stack_frame_next(user, sample->user_count, at);
 	}
 	print_interpreter(to, sample);
