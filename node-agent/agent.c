@@ -207,7 +207,8 @@ static bool open_runtimes(struct agent *agent, struct error *err)
 	struct runtimes_sources from = {
 		.table = agent->table,
 		.pages = agent->pages,
-		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES)};
+		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES),
+		.hotspots_map = capture_map(agent->capture, KERNEL_MAP_HOTSPOTS)};
 
 	if (agent->options->interpreters != INTERPRETERS_ON)
 		return true;

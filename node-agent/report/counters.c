@@ -249,6 +249,13 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "codes_refused", NULL, {OF(names.codes.refused)}},
 	{LINE_runtimes, "codes_bytes", NULL, {OF(names.codes.bytes)}},
 
+	/* Java virtual machines of HotSpot's: those whose stacks are walked, and those not */
+	{LINE_runtimes, "jvms", "jvms", {OF(runtimes.hotspots.located)}},
+	{LINE_runtimes, "jvms_now", NULL, {OF(runtimes.hotspots.places)}},
+	{LINE_runtimes, "jvm_looks", NULL, {OF(runtimes.hotspots.looks)}},
+	{LINE_runtimes, "jvms_unknown", "jvms.unknown", {OF(runtimes.hotspots.unknown)}},
+	{LINE_runtimes, "jvms_refused", "jvms.refused", {OF(runtimes.hotspots.refused)}},
+
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
 	{LINE_strangers, "hung", "strangers.hung", {OF(strangers.hung)}},

@@ -326,6 +326,26 @@ bool hotspot_layout_fill(const struct hotspot_structs *structs, const struct pyt
 	       is_within(out, err);
 }
 
+void hotspot_layout_move(struct hotspot_layout *layout, uint64_t by)
+{
+	uint64_t *const addresses[] = {
+		&layout->heaps,
+		&layout->interpreter,
+		&layout->call_stub_return,
+		&layout->threads,
+		&layout->narrow_oop_base,
+		&layout->narrow_oop_shift,
+		&layout->narrow_klass_base,
+		&layout->narrow_klass_shift,
+		&layout->return_barrier,
+		&layout->continuation_return,
+	};
+
+	for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
+		if (*addresses[i])
+			*addresses[i] += by;
+}
+
 /* frame::interpreter_frame_… of cpu/x86/frame_x86.hpp: 9 has put the mirror between the method and
  * what is behind it. */
 void hotspot_layout_walk(const struct hotspot_layout *layout, struct hotspot_walk_layout *walk)

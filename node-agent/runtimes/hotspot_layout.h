@@ -118,6 +118,9 @@ struct hotspot_layout {
 bool hotspot_layout_fill(const struct hotspot_structs *structs, const struct python_memory *memory,
 			 struct hotspot_layout *out, struct error *err);
 
+/* The same of a process with that file where so much more is added to its addresses. */
+void hotspot_layout_move(struct hotspot_layout *layout, uint64_t by);
+
 /* What of it the kernel side walks by. */
 void hotspot_layout_walk(const struct hotspot_layout *layout, struct hotspot_walk_layout *walk);
 

@@ -12,6 +12,7 @@
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
 #include "node-agent/processes/processes.h"
+#include "node-agent/runtimes/hotspot_processes.h"
 #include "node-agent/runtimes/known_places.h"
 #include "node-agent/runtimes/python_threads.h"
 #include "node-agent/runtimes/runtime_files.h"
@@ -65,6 +66,8 @@ struct runtimes {
 	struct runtimes_sources from;
 	struct runtime_files *files;
 	struct processes *processes;
+	struct hotspot_processes *hotspots;
+	int64_t hotspots_due_ms;
 	struct runtimes_counters counters;
 	uint32_t room;
 	struct followed **items; /* [count]; the last fills a gap */
@@ -236,6 +239,11 @@ struct runtimes *runtimes_new(const struct runtimes_sources *from, struct error 
 							       .again = again,
 							       .forget = forget,
 							       .context = runtimes});
+	runtimes->hotspots = hotspot_processes_new(runtimes->processes, from->hotspots_map, err);
+	if (!runtimes->hotspots) {
+		runtimes_free(runtimes);
+		return NULL;
+	}
 	return runtimes;
 }
 
@@ -246,6 +254,7 @@ void runtimes_free(struct runtimes *runtimes)
 	while (runtimes->count)
 		leave(runtimes, runtimes->items[runtimes->count - 1], NULL);
 	processes_leave(runtimes->processes, runtimes->room);
+	hotspot_processes_free(runtimes->hotspots);
 	runtime_files_free(runtimes->files);
 	runtime_places_release(&runtimes->places);
 	free(runtimes->items);
@@ -261,7 +270,7 @@ struct interpreter {
 };
 
 /* *is_unsure: some file has not been read yet. */
-static uint32_t find_files(struct runtimes *runtimes, const struct process *process,
+static uint32_t find_files(struct runtimes *runtimes, struct process *process,
 			   struct interpreter found[IN_ONE_PROCESS_MAX], bool *is_unsure)
 {
 	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
@@ -287,7 +296,11 @@ static uint32_t find_files(struct runtimes *runtimes, const struct process *proc
 			continue;
 		*is_unsure |= executable == EXECUTABLE_NONE ||
 			      !runtime_files_find(runtimes->files, executable, &symbols);
-		if (symbols && symbols->language == RUNTIME_CPYTHON)
+		if (symbols && symbols->language == RUNTIME_HOTSPOT) {
+			hotspot_processes_mapped(runtimes->hotspots, process, executable,
+						 mappings[i].base, symbols);
+			runtimes->hotspots_due_ms = runtimes->now_ms;
+		} else if (symbols)
 			found[count++] = (struct interpreter){executable, mappings[i].base,
 							      *symbols};
 		else if (executable != EXECUTABLE_NONE)
@@ -479,6 +492,7 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
 	struct process *process = processes_find(runtimes->processes, key);
 	struct followed *followed = followed_of(runtimes, process);
 
+	hotspot_processes_sampled(runtimes->hotspots, process);
 	if (!process || process->states[runtimes->room] == &nothing || process->ended_ns)
 		return;
 	if (!followed) {
@@ -522,12 +536,10 @@ static bool look_and_rest(struct runtimes *runtimes, struct followed *followed)
 	return false;
 }
 
-void runtimes_run(struct runtimes *runtimes, int64_t now_ms)
+static void look_at_due(struct runtimes *runtimes, int64_t now_ms)
 {
 	uint32_t looks = 0;
 
-	runtimes->now_ms = now_ms;
-	take_hint(runtimes);
 	if (now_ms < runtimes->due_ms || now_ms < runtimes->rest_until_ms)
 		return;
 	runtimes->due_ms = INT64_MAX;
@@ -549,10 +561,20 @@ void runtimes_run(struct runtimes *runtimes, int64_t now_ms)
 	}
 }
 
+void runtimes_run(struct runtimes *runtimes, int64_t now_ms)
+{
+	runtimes->now_ms = now_ms;
+	take_hint(runtimes);
+	look_at_due(runtimes, now_ms);
+	runtimes->hotspots_due_ms = hotspot_processes_run(runtimes->hotspots, now_ms);
+}
+
 int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_t most_ms)
 {
-	const int64_t due_ms = runtimes->due_ms > runtimes->rest_until_ms ? runtimes->due_ms
+	const int64_t own_ms = runtimes->due_ms > runtimes->rest_until_ms ? runtimes->due_ms
 									  : runtimes->rest_until_ms;
+	const int64_t due_ms =
+		own_ms < runtimes->hotspots_due_ms ? own_ms : runtimes->hotspots_due_ms;
 	const int64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
 
 	return wait_ms < most_ms ? wait_ms : most_ms;
@@ -667,8 +689,30 @@ bool runtimes_has_greenlets(struct runtimes *runtimes, uint32_t executable)
 	return runtime_files_has_greenlets(runtimes->files, executable);
 }
 
+/* --- HotSpot --- */
+
+bool runtimes_hotspot_layout(const struct runtimes *runtimes, const struct process_key *key,
+			     struct hotspot_layout *layout)
+{
+	return hotspot_processes_layout(runtimes->hotspots,
+					processes_find(runtimes->processes, key), layout);
+}
+
+bool runtimes_hotspot_place(const struct runtimes *runtimes, const struct process_key *key,
+			    struct hotspot_place *place)
+{
+	return hotspot_processes_place(runtimes->hotspots, processes_find(runtimes->processes, key),
+				       place);
+}
+
+bool runtimes_is_hotspot_file(const struct runtimes *runtimes, uint32_t executable)
+{
+	return runtime_files_is_file(runtimes->files, executable, RUNTIME_HOTSPOT);
+}
+
 void runtimes_counters(const struct runtimes *runtimes, struct runtimes_counters *out)
 {
 	*out = runtimes->counters;
 	out->processes = runtimes->count;
+	hotspot_processes_counters(runtimes->hotspots, &out->hotspots);
 }

@@ -17,6 +17,7 @@
 #include "node-agent/kernel/mapping_event.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/runtimes/frame_merge.h"
+#include "node-agent/runtimes/hotspot_processes.h"
 #include "node-agent/runtimes/python_layout.h"
 #include "node-agent/stacks/code_pages.h"
 
@@ -26,6 +27,7 @@ struct runtimes_sources { /* borrowed */
 	int places_map; /* KERNEL_MAP_RUNTIMES; −1: there is none */
 	/* Nobody reads lists: which samples lack theirs is all that is asked, and files say that. */
 	bool has_no_lists;
+	int hotspots_map; /* KERNEL_MAP_HOTSPOTS; −1: nobody walks stacks of Java's */
 };
 
 struct runtimes;
@@ -82,7 +84,16 @@ uint32_t runtimes_progress(const struct runtimes *runtimes);
 enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
 				     const struct process_key *process, uint64_t time_ns);
 
+/* Of a process with HotSpot: hotspot_processes_layout(), hotspot_processes_place(); whether a file
+ * is its. */
+bool runtimes_hotspot_layout(const struct runtimes *runtimes, const struct process_key *process,
+			     struct hotspot_layout *layout);
+bool runtimes_hotspot_place(const struct runtimes *runtimes, const struct process_key *process,
+			    struct hotspot_place *place);
+bool runtimes_is_hotspot_file(const struct runtimes *runtimes, uint32_t executable);
+
 struct runtimes_counters {
+	struct hotspot_processes_counters hotspots;
 	uint64_t looks;   /* at processes */
 	uint64_t located; /* processes whose places were found, or had from their parent */
 	/* Declared: processes with … */

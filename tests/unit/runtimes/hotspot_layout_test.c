@@ -2,6 +2,7 @@
 /* The layout of each Java virtual machine that is here, beside what stands in its memory: its code
  * heaps are walked by it, and the parts of each compiled method have to fit each other. */
 #include "node-agent/runtimes/hotspot_layout.h"
+#include "node-agent/runtimes/hotspot_place.h"
 
 #include "tests/unit/runtimes/jvms.h"
 
@@ -121,6 +122,7 @@ static bool is_sound_nmethod(struct jvm *jvm, uint64_t address)
 
 struct seen {
 	unsigned blobs, nmethods, unsound, interpreters;
+	uint64_t first, last, interpreter; /* addresses */
 };
 
 static void look_at_blob(struct jvm *jvm, uint64_t address, struct seen *seen)
@@ -129,7 +131,12 @@ static void look_at_blob(struct jvm *jvm, uint64_t address, struct seen *seen)
 
 	jvm_read(jvm, word(jvm, address + layout.blob_name), name, sizeof name - 1);
 	seen->blobs++;
-	seen->interpreters += !strcmp(name, "Interpreter");
+	seen->first = seen->first && seen->first < address ? seen->first : address;
+	seen->last = seen->last > address ? seen->last : address;
+	if (!strcmp(name, "Interpreter")) {
+		seen->interpreters++;
+		seen->interpreter = address;
+	}
 	if (strcmp(name, "nmethod") != 0 && strcmp(name, "native nmethod") != 0)
 		return;
 	seen->nmethods++;
@@ -201,6 +208,49 @@ static unsigned threads_of(struct jvm *jvm)
 	return count;
 }
 
+/* Of the interpreter's ways in, those that make a frame, as bytes say it. */
+static unsigned framed_ways(struct jvm *jvm, const struct hotspot_interpreter *interpreter)
+{
+	unsigned framed = 0;
+
+	for (uint32_t i = 0; i < interpreter->entry_count; i++)
+		framed += number(jvm, interpreter->low + interpreter->ways[i].framed) == 0xec8b4855;
+	return framed;
+}
+
+/* What the kernel side is told, beside the blobs that have been seen. */
+static void check_place(struct jvm *jvm, const struct seen *seen)
+{
+	struct hotspot_place place;
+	const struct hotspot_interpreter *interpreter = &place.interpreter;
+	bool is_sorted = true;
+
+	CHECK_NUMBER(hotspot_place_read(&jvm->memory, &layout, &place), HOTSPOT_FOUND);
+	CHECK(seen->first >= place.low && seen->last < place.high);
+	CHECK(interpreter->low > seen->interpreter &&
+	      interpreter->high <=
+		      seen->interpreter + number(jvm, seen->interpreter + layout.blob_size));
+	for (uint32_t i = 1; i < interpreter->entry_count; i++)
+		is_sorted &= interpreter->ways[i - 1].framed <= interpreter->ways[i].begin;
+	CHECK(is_sorted && interpreter->entries == interpreter->ways[0].begin &&
+	      interpreter->templates >= interpreter->ways[interpreter->entry_count - 1].framed);
+	printf("# %u heaps, %u ways into the interpreter, %u with frames\n", place.heap_count,
+	       interpreter->entry_count, framed_ways(jvm, interpreter));
+	CHECK(framed_ways(jvm, interpreter) >= 4); /* methods and native ones, and synchronized */
+}
+
+/* One that has not begun has no place. */
+static void test_not_started(struct jvm *jvm)
+{
+	struct hotspot_layout early = layout;
+	struct hotspot_place place;
+	uint64_t nothing = 0;
+
+	early.call_stub_return = jvm->base + jvm->symbols.hotspot[HOTSPOT_SYMBOL_STRUCTS];
+	early.heaps = (uint64_t)(uintptr_t)&nothing; /* not there */
+	CHECK_NUMBER(hotspot_place_read(&jvm->memory, &early, &place), HOTSPOT_NOT_STARTED);
+}
+
 static void test_jvm(const char *program)
 {
 	struct hotspot_structs *structs = NULL;
@@ -229,6 +279,8 @@ static void test_jvm(const char *program)
 		look_at_heaps(&jvm, &seen);
 		CHECK_NUMBER(seen.unsound, 0);
 		CHECK(threads_of(&jvm) > 2);
+		check_place(&jvm, &seen);
+		test_not_started(&jvm);
 	} else {
 		printf("# %s\n", err.message);
 	}
