@@ -209,6 +209,10 @@ $(BUILD)/tests/bench/day_load: $(BUILD)/tests/bench/day_load.o $(BUILD)/testable
 $(BUILD)/tests/bench/spool_load: $(BUILD)/tests/bench/spool_load.o $(BUILD)/testable-agent.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(TEST_LIBS) -o $@
+# What comparisons with JVMs' own tools run: names of their code, as the agent has them.
+$(BUILD)/tests/tools/hotspot_name: $(BUILD)/tests/tools/hotspot_name.o $(BUILD)/testable-agent.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(TEST_LIBS) -o $@
 # What comparisons with other symbolizers run: the converter and lookups as a program.
 $(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_addresses.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
