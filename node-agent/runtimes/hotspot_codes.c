@@ -145,11 +145,9 @@ static struct hotspot_compiled *compiled_read(struct hotspot_codes *codes,
 
 static const struct hotspot_compiled *compiled_find(struct hotspot_codes *codes,
 						    const struct hotspot_codes_process *process,
-						    const uint64_t words[2], bool is_leaf)
+						    const uint64_t words[2])
 {
-	/* Bit 63 is none of a kind's. */
-	const struct code_cache_key key = key_of(&process->key, words[0] | (uint64_t)is_leaf << 63,
-						 words[1]);
+	const struct code_cache_key key = key_of(&process->key, words[0], words[1]);
 	struct hotspot_compiled *compiled;
 	const void *known;
 
@@ -161,8 +159,7 @@ static const struct hotspot_compiled *compiled_find(struct hotspot_codes *codes,
 		codes, process,
 		&(struct hotspot_place_in_code){.nmethod = hotspot_frame_pointer(words[1]),
 						.compile_id = hotspot_frame_with(words[1]),
-						.pc = stack_frame_address(words[0]),
-						.is_exact = is_leaf});
+						.pc = stack_frame_address(words[0])});
 	return put(codes, codes->compiled, &key, compiled,
 		   compiled ? compiled_bytes(compiled->count) : 0);
 }
@@ -176,9 +173,9 @@ static const char *tier_of(uint8_t level)
 
 static size_t name_compiled(struct hotspot_codes *codes,
 			    const struct hotspot_codes_process *process, const uint64_t words[2],
-			    bool is_leaf, struct hotspot_named *named)
+			    struct hotspot_named *named)
 {
-	const struct hotspot_compiled *compiled = compiled_find(codes, process, words, is_leaf);
+	const struct hotspot_compiled *compiled = compiled_find(codes, process, words);
 
 	if (!compiled) {
 		*named = (struct hotspot_named){NULL, "", 0, "compiled"};
@@ -235,15 +232,14 @@ static struct hotspot_named name_stub(struct hotspot_codes *codes,
 }
 
 size_t hotspot_codes_name(struct hotspot_codes *codes, const struct hotspot_codes_process *process,
-			  const uint64_t words[2], bool is_leaf,
-			  struct hotspot_named named[HOTSPOT_CALLS_MAX])
+			  const uint64_t words[2], struct hotspot_named named[HOTSPOT_CALLS_MAX])
 {
 	const uint64_t pointer = hotspot_frame_pointer(words[1]);
 	struct hotspot_call call;
 
 	switch (stack_frame_kind(words[0])) {
 	case STACK_FRAME_JAVA_COMPILED:
-		return name_compiled(codes, process, words, is_leaf, named);
+		return name_compiled(codes, process, words, named);
 	case STACK_FRAME_JAVA_STUB:
 		*named = name_stub(codes, process, pointer);
 		return 1;

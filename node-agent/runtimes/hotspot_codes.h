@@ -52,12 +52,10 @@ struct hotspot_named {
 	const char *tier; /* "interpreted", "C1 1" … "C1 3", "C2", "native", "stub" */
 };
 
-/* words: the two of one frame. is_leaf: of the stack's innermost one, whose pc is exact. Fills up
- * to HOTSPOT_CALLS_MAX, innermost first, one at least; texts are lent until the next stack begins.
- */
+/* words: the two of one frame. Fills up to HOTSPOT_CALLS_MAX, innermost first, one at least; texts
+ * are lent until the next stack begins. */
 size_t hotspot_codes_name(struct hotspot_codes *codes, const struct hotspot_codes_process *process,
-			  const uint64_t words[2], bool is_leaf,
-			  struct hotspot_named named[HOTSPOT_CALLS_MAX]);
+			  const uint64_t words[2], struct hotspot_named named[HOTSPOT_CALLS_MAX]);
 
 void hotspot_codes_counters(const struct hotspot_codes *codes, struct hotspot_codes_counters *out);
 

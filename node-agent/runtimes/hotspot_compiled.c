@@ -195,7 +195,7 @@ enum hotspot_state hotspot_compiled_read(const struct python_memory *memory,
 	pc = place->pc - reading.code.begin;
 	*out = (struct hotspot_compiled){
 		.level = (uint8_t)int_at(reading.nmethod, layout->nmethod_comp_level)};
-	const bool is_read = add_calls(&reading, (uint32_t)pc + place->is_exact, out);
+	const bool is_read = add_calls(&reading, (uint32_t)pc, out);
 	if (!is_same(&reading, place))
 		return HOTSPOT_GONE;
 	return is_read ? HOTSPOT_READ : HOTSPOT_UNREAD;

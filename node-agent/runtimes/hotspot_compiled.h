@@ -30,8 +30,7 @@ struct hotspot_compiled {
 struct hotspot_place_in_code {
 	uint64_t nmethod;
 	uint16_t compile_id; /* the lower half */
-	uint64_t pc;
-	bool is_exact; /* the instruction at pc; else the one that returns to it */
+	uint64_t pc;         /* an instruction, or where a call returns to */
 };
 
 enum hotspot_state hotspot_compiled_read(const struct python_memory *memory,

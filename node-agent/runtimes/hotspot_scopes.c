@@ -52,7 +52,7 @@ static int32_t int_of(const struct hotspot_pcs *pcs, uint32_t i, uint32_t at)
 bool hotspot_pcs_find(const struct hotspot_pcs *pcs, uint32_t pc, uint32_t *scope)
 {
 	uint32_t low = 0, high = pcs->count;
-	int32_t found;
+	int32_t found = HOTSPOT_SCOPE_NONE;
 
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
@@ -62,11 +62,10 @@ bool hotspot_pcs_find(const struct hotspot_pcs *pcs, uint32_t pc, uint32_t *scop
 		else
 			high = middle;
 	}
-	if (low == pcs->count)
-		return false;
-	found = int_of(pcs, low, pcs->scope_at);
-	*scope = found > 0 ? (uint32_t)found : HOTSPOT_SCOPE_NONE;
-	return true;
+	for (; low < pcs->count && found <= HOTSPOT_SCOPE_NONE; low++)
+		found = int_of(pcs, low, pcs->scope_at);
+	*scope = found > HOTSPOT_SCOPE_NONE ? (uint32_t)found : HOTSPOT_SCOPE_NONE;
+	return *scope != HOTSPOT_SCOPE_NONE;
 }
 
 /* --- scopes --- */

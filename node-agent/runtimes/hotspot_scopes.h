@@ -36,9 +36,9 @@ struct hotspot_pcs {
 
 enum { HOTSPOT_SCOPE_NONE = 0 }; /* an offset: nothing is described */
 
-/* The first that is for that byte of the code or one behind it: a call is described by where it
- * returns to, other instructions by where they end. False: there is none; else *scope is an offset
- * for hotspot_scope_read(). */
+/* The first that has a scope and is for that byte of the code or one behind it, as HotSpot itself
+ * looks for it: a call is described by where it returns to, and what is not described has the next
+ * description. False: there is none; else *scope is an offset for hotspot_scope_read(). */
 bool hotspot_pcs_find(const struct hotspot_pcs *pcs, uint32_t pc, uint32_t *scope);
 
 /* --- scopes --- */

@@ -15,17 +15,16 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	const struct python_memory memory = {read_image, &image};
 	struct hotspot_compiled compiled;
 
-	if (length < 3)
+	if (length < 2)
 		return;
 	const struct hotspot_layout layout = layout_of(versions[bytes[0] % 3]);
 	const struct hotspot_place_in_code place = {.nmethod = BASE + NMETHOD,
 						    .compile_id = (uint16_t)COMPILE_ID,
-						    .pc = BASE + CODE + bytes[1],
-						    .is_exact = bytes[2] & 1};
+						    .pc = BASE + CODE + bytes[1]};
 	image_fill(&image, &layout);
 	image_compile(&image, &layout);
-	for (size_t i = 3; i < length && i - 3 < MEMORY - NMETHOD; i++)
-		image.bytes[NMETHOD + i - 3] ^= bytes[i];
+	for (size_t i = 2; i < length && i - 2 < MEMORY - NMETHOD; i++)
+		image.bytes[NMETHOD + i - 2] ^= bytes[i];
 	if (hotspot_compiled_read(&memory, &layout, &place, &compiled) == HOTSPOT_READ &&
 	    (compiled.count < 1 || compiled.count > HOTSPOT_CALLS_MAX))
 		abort();

@@ -3,8 +3,8 @@
  * to be compared with what its own tools say. Reads lines:
  *
  *	codes          a line for each compiled method: begin size compile-id level name
- *	pc HEX [leaf]  a line for each frame, innermost first: tier name (file:line); then an empty
- *	               one. leaf: the instruction there, else the one that returns there
+ *	pc HEX         a line for each frame, innermost first: tier, name, file:line; then an empty
+ *	               one
  *	pcs N          the same of up to N described addresses of each compiled method, with a line
  *	               "= HEX" before each
  *	method HEX BCI the same of a bytecode in a Method
@@ -179,7 +179,7 @@ static bool code_of(struct jvm *jvm, uint64_t blob, uint64_t *begin, uint32_t *b
 
 /* --- names --- */
 
-static size_t name(struct jvm *jvm, const uint64_t words[2], bool is_leaf,
+static size_t name(struct jvm *jvm, const uint64_t words[2],
 		   struct hotspot_named named[HOTSPOT_CALLS_MAX])
 {
 	struct hotspot_codes_process process = {
@@ -188,13 +188,13 @@ static size_t name(struct jvm *jvm, const uint64_t words[2], bool is_leaf,
 	jvm->now_ns += 10000000000; /* as much as it likes */
 	process.now_ns = jvm->now_ns;
 	hotspot_codes_begin(jvm->codes);
-	return hotspot_codes_name(jvm->codes, &process, words, is_leaf, named);
+	return hotspot_codes_name(jvm->codes, &process, words, named);
 }
 
-static void print_frames(struct jvm *jvm, const uint64_t words[2], bool is_leaf)
+static void print_frames(struct jvm *jvm, const uint64_t words[2])
 {
 	struct hotspot_named named[HOTSPOT_CALLS_MAX];
-	const size_t count = name(jvm, words, is_leaf, named);
+	const size_t count = name(jvm, words, named);
 
 	for (size_t i = 0; i < count; i++)
 		printf("%s\t%s\t%s:%u\n", named[i].tier, named[i].name ? named[i].name : "?",
@@ -202,7 +202,7 @@ static void print_frames(struct jvm *jvm, const uint64_t words[2], bool is_leaf)
 	printf("\n");
 }
 
-static void print_pc(struct jvm *jvm, uint64_t blob, uint64_t pc, bool is_leaf)
+static void print_pc(struct jvm *jvm, uint64_t blob, uint64_t pc)
 {
 	const bool compiled = is_compiled(jvm, blob);
 	const uint16_t id = (uint16_t)int_at(jvm, blob + jvm->layout.nmethod_compile_id);
@@ -210,7 +210,7 @@ static void print_pc(struct jvm *jvm, uint64_t blob, uint64_t pc, bool is_leaf)
 		hotspot_word(compiled ? STACK_FRAME_JAVA_COMPILED : STACK_FRAME_JAVA_STUB, pc),
 		hotspot_pointer_word(blob, compiled ? id : 0)};
 
-	print_frames(jvm, words, is_leaf);
+	print_frames(jvm, words);
 }
 
 static void print_method(struct jvm *jvm, uint64_t method, uint16_t bci)
@@ -218,10 +218,8 @@ static void print_method(struct jvm *jvm, uint64_t method, uint16_t bci)
 	uint16_t cookie = 0;
 
 	hotspot_method_cookie(&jvm->memory, &jvm->layout, method, &cookie);
-	print_frames(jvm,
-		     (uint64_t[]){hotspot_word(STACK_FRAME_JAVA_INTERPRETED, cookie),
-				  hotspot_pointer_word(method, bci)},
-		     false);
+	print_frames(jvm, (uint64_t[]){hotspot_word(STACK_FRAME_JAVA_INTERPRETED, cookie),
+				       hotspot_pointer_word(method, bci)});
 }
 
 static bool print_code(struct jvm *jvm, uint64_t blob, void *context)
@@ -247,7 +245,6 @@ static bool print_code(struct jvm *jvm, uint64_t blob, void *context)
 
 struct wanted {
 	uint64_t pc;
-	bool is_leaf;
 	unsigned most;
 };
 
@@ -257,7 +254,7 @@ static bool print_if_in(struct jvm *jvm, uint64_t blob, void *context)
 
 	if (wanted->pc < blob || wanted->pc - blob >= int_at(jvm, blob + jvm->layout.blob_size))
 		return false;
-	print_pc(jvm, blob, wanted->pc, wanted->is_leaf);
+	print_pc(jvm, blob, wanted->pc);
 	return true;
 }
 
@@ -280,7 +277,7 @@ static bool print_pcs(struct jvm *jvm, uint64_t blob, void *context)
 				    int_at(jvm, pcs + i * layout->pc_bytes + layout->pc_offset);
 
 		printf("= %" PRIx64 "\n", pc);
-		print_pc(jvm, blob, pc, false);
+		print_pc(jvm, blob, pc);
 	}
 	return false;
 }
@@ -288,7 +285,7 @@ static bool print_pcs(struct jvm *jvm, uint64_t blob, void *context)
 int main(int argc, char **argv)
 {
 	static struct jvm jvm;
-	char line[200], kind[20], more[20];
+	char line[200], kind[20];
 	uint64_t address;
 	unsigned bci;
 
@@ -296,15 +293,14 @@ int main(int argc, char **argv)
 		return 1;
 	while (fgets(line, sizeof line, stdin)) {
 		struct wanted wanted = {0};
-		const int fields = sscanf(line, "%19s %" SCNx64 " %19s", kind, &address, more);
+		const int fields = sscanf(line, "%19s %" SCNx64 "", kind, &address);
 
 		if (!strcmp(kind, "codes")) {
 			blobs_each(&jvm, print_code, NULL);
 		} else if (!strcmp(kind, "pcs") && sscanf(line, "pcs %u", &wanted.most) == 1) {
 			blobs_each(&jvm, print_pcs, &wanted);
-		} else if (!strcmp(kind, "pc") && fields >= 2) {
+		} else if (!strcmp(kind, "pc") && fields == 2) {
 			wanted.pc = address;
-			wanted.is_leaf = fields == 3;
 			blobs_each(&jvm, print_if_in, &wanted);
 		} else if (sscanf(line, "method %" SCNx64 " %u", &address, &bci) == 2) {
 			print_method(&jvm, address, (uint16_t)bci);

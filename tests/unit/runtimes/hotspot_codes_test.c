@@ -27,17 +27,16 @@ static void begin(unsigned version)
 	codes = hotspot_codes_new(1 << 20);
 }
 
-static size_t name(uint64_t first, uint64_t second, bool is_leaf)
+static size_t name(uint64_t first, uint64_t second)
 {
 	hotspot_codes_begin(codes);
-	return hotspot_codes_name(codes, &process, (const uint64_t[]){first, second}, is_leaf,
-				  named);
+	return hotspot_codes_name(codes, &process, (const uint64_t[]){first, second}, named);
 }
 
-static size_t name_pc(uint32_t at, bool is_leaf)
+static size_t name_pc(uint32_t at)
 {
 	return name(hotspot_word(STACK_FRAME_JAVA_COMPILED, BASE + CODE + at),
-		    hotspot_pointer_word(BASE + NMETHOD, (uint16_t)COMPILE_ID), is_leaf);
+		    hotspot_pointer_word(BASE + NMETHOD, (uint16_t)COMPILE_ID));
 }
 
 static struct hotspot_codes_counters counters(void)
@@ -59,24 +58,23 @@ static void check_call(const struct hotspot_named *call, uint32_t line, const ch
 static void test_compiled(unsigned version)
 {
 	begin(version);
-	CHECK_NUMBER(name_pc(16, false), 1);
+	CHECK_NUMBER(name_pc(16), 1);
 	check_call(&named[0], 11, "C2");
-	CHECK_NUMBER(name_pc(16, true), 2); /* what stands there, not what returns there */
+	CHECK_NUMBER(name_pc(17), 2);
 	check_call(&named[0], 10, "C2");
 	check_call(&named[1], 11, "C2");
-	CHECK_NUMBER(name_pc(17, false), 2);
-	CHECK_NUMBER(name_pc(32, false), 2);
-	CHECK_NUMBER(name_pc(32, true), 1); /* not described: the method itself */
+	CHECK_NUMBER(name_pc(32), 2);
+	CHECK_NUMBER(name_pc(33), 1); /* not described: the method itself */
 	check_call(&named[0], 10, "C2");
-	CHECK_NUMBER(name_pc(0, true), 1);
-	CHECK_NUMBER(name_pc(80, false), 1); /* in its stubs */
+	CHECK_NUMBER(name_pc(0), 1);
+	CHECK_NUMBER(name_pc(80), 1); /* in its stubs */
 	const unsigned reads = image.reads;
-	CHECK_NUMBER(name_pc(16, true), 2);
+	CHECK_NUMBER(name_pc(32), 2);
 	CHECK_NUMBER(image.reads, reads); /* known */
-	CHECK_NUMBER(counters().compiled, 7);
+	CHECK_NUMBER(counters().compiled, 6);
 	CHECK_NUMBER(counters().methods, 1);
 	process.key.tgid = 8;
-	CHECK_NUMBER(name_pc(16, true), 2);
+	CHECK_NUMBER(name_pc(32), 2);
 	CHECK(image.reads > reads);
 }
 
@@ -86,15 +84,15 @@ static void test_others(void)
 
 	begin(17);
 	CHECK_NUMBER(name(hotspot_word(STACK_FRAME_JAVA_INTERPRETED, cookie),
-			  hotspot_pointer_word(BASE + METHOD, 6), true),
+			  hotspot_pointer_word(BASE + METHOD, 6)),
 		     1);
 	check_call(&named[0], 11, "interpreted");
 	CHECK_NUMBER(name(hotspot_word(STACK_FRAME_JAVA_INTERPRETED, 0),
-			  hotspot_pointer_word(BASE + METHOD, 6), false),
+			  hotspot_pointer_word(BASE + METHOD, 6)),
 		     1);
 	CHECK(!named[0].name);
 	CHECK_NUMBER(name(hotspot_word(STACK_FRAME_JAVA_STUB, BASE + STUB),
-			  hotspot_pointer_word(BASE + STUB, 0), true),
+			  hotspot_pointer_word(BASE + STUB, 0)),
 		     1);
 	CHECK_TEXT(named[0].name, "a stub");
 	CHECK_TEXT(named[0].tier, "stub");
@@ -104,17 +102,17 @@ static void test_gone(void)
 {
 	begin(17);
 	CHECK_NUMBER(name(hotspot_word(STACK_FRAME_JAVA_COMPILED, BASE + CODE),
-			  hotspot_pointer_word(BASE + NMETHOD, 1), false),
+			  hotspot_pointer_word(BASE + NMETHOD, 1)),
 		     1);
 	CHECK(!named[0].name); /* another one has its place */
 	CHECK_NUMBER(counters().gone, 1);
 	CHECK_NUMBER(name(hotspot_word(STACK_FRAME_JAVA_INTERPRETED, 77),
-			  hotspot_pointer_word(BASE + METHOD, 0), false),
+			  hotspot_pointer_word(BASE + METHOD, 0)),
 		     1);
 	CHECK(!named[0].name);
 	CHECK_NUMBER(counters().gone, 2);
 	put(&image, NMETHOD + layout.nmethod_comp_level, 2, 1);
-	CHECK_NUMBER(name_pc(16, false), 1);
+	CHECK_NUMBER(name_pc(16), 1);
 	check_call(&named[0], 11, "C1 2");
 }
 
@@ -128,7 +126,7 @@ static void test_damaged(void)
 		for (unsigned value = 0; value < 256; value += 51) {
 			begin(at % 2 ? 17 : 25);
 			image.bytes[at] ^= value;
-			const size_t count = name_pc(16, true);
+			const size_t count = name_pc(17);
 
 			strange += count < 1 || count > HOTSPOT_CALLS_MAX;
 			for (size_t i = 0; i < count; i++)
@@ -139,7 +137,7 @@ static void test_damaged(void)
 	CHECK_NUMBER(strange, 0);
 	begin(25); /* a scope that is its own sender */
 	image.bytes[DATA + 32 + 80 + INLINED_AT] = INLINED_AT + 1;
-	CHECK_NUMBER(name_pc(16, true), HOTSPOT_CALLS_MAX);
+	CHECK_NUMBER(name_pc(17), HOTSPOT_CALLS_MAX);
 	CHECK_NUMBER(counters().calls_cut, 1);
 }
 
