@@ -26,6 +26,7 @@
 #include "node-agent/malloc/next_malloc.h"
 #include "node-agent/malloc/poisson.h"
 #include "node-agent/malloc/probes.h"
+#include "node-agent/malloc/python.h"
 #include "node-agent/malloc/sampled_blocks.h"
 #include "node-agent/malloc/site_rates.h"
 
@@ -426,6 +427,12 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 	free(block);
 }
 
+static void arena_given(void *arena)
+{
+	if (may_be_special(arena))
+		forget(arena);
+}
+
 /* --- start --- */
 
 static void read_rate(void)
@@ -477,8 +484,11 @@ __attribute__((constructor)) static void start(void)
 	read_rate();
 	call_place_init();
 	site_rates_init(&rates);
-	batch_init();
+	if (!python_is_there())
+		batch_init();
 	is_sampling = rate && is_whole();
+	if (is_sampling)
+		python_watch_arenas(taken, arena_given);
 	rate = rate ? rate : POISSON_RATE_DEFAULT;
 	sampler = (struct sampler){0}; /* what it drew before went by another rate */
 }

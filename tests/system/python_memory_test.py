@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """mem-alloc of Python programs that know nothing of it: by Python function, against the bytes that each says it took, small
-pieces (of which the C library knows nothing) and large ones, lists that grow, tuples, strings, dicts.
-PYTHONS: which; PYTHON_MEMORY_SECONDS: how long."""
+pieces (of which the C library knows nothing) and large ones, lists that grow, tuples, strings, dicts. mem-alloc and mem-inuse
+of programs with libfarflame-malloc.so loaded, by function and line, against their own tally and tracemalloc's.
+PYTHONS: which; PYTHON_MEMORY_SECONDS, PYTHON_MEMORY_ROUNDS: how long."""
 import glob
 import os
 import subprocess
@@ -10,12 +11,15 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import harness  # pylint: disable=wrong-import-position
 import otlp  # pylint: disable=wrong-import-position
-from harness import BUILD, Agent, check, end, need_bpf, note, run, skip, wait_for  # pylint: disable=wrong-import-position
+from harness import BUILD, Agent, check, end, equal, need_bpf, note, run, skip, wait_for  # pylint: disable=wrong-import-position
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_takes.py")
 VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.9 3.12").split()
 SECONDS = int(os.environ.get("PYTHON_MEMORY_SECONDS", "8"))
 ROUNDS = "40000"
+HOLDS = os.path.join(os.path.dirname(PROGRAM), "python_holds.py")
+HOLDS_ROUNDS = int(os.environ.get("PYTHON_MEMORY_ROUNDS", "1500"))
+LIBRARY, RATE = os.path.join(BUILD, "libfarflame-malloc.so"), 4096
 NAMELESS = "[no name]"
 FEW = 60  # samples, which say nothing
 
@@ -28,9 +32,9 @@ def interpreter(version):
 
 
 class Program:
-    def __init__(self, path, *more):
-        self.process = subprocess.Popen([path, PROGRAM, str(SECONDS), ROUNDS, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+    def __init__(self, path, *more, program=(PROGRAM, str(SECONDS), ROUNDS), **settings):
+        self.process = subprocess.Popen([path, *program, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **settings})
         harness._started.append(self.process)
         self.process.stdout.readline()
 
@@ -110,7 +114,83 @@ def test_shares():
         compare(version, sums.get(program.process.pid, {}), tallies[version])
 
 
+def sites_of(path):
+    """{type: {pid: {(function, line) of the innermost one in HOLDS, "" of stacks that say what they lack, or None:
+    (bytes, samples)}}}, the agent's counters"""
+    reader, sums = otlp.Reader(otlp.read(BUILD, path)), {}
+    tables = reader.dictionary
+
+    def site_of(sample):
+        for index in tables.stack_table[sample.stack_index].location_indices:
+            for line in tables.location_table[index].lines:
+                function = tables.function_table[line.function_index]
+                if reader.strings[function.filename_strindex].endswith(os.path.basename(HOLDS)):
+                    return reader.strings[function.name_strindex], line.line
+        return "" if "farflame.incomplete" in reader.attributes(sample.attribute_indices) else None
+
+    for resource in reader.request.resource_profiles:
+        for profile in (profile for scope in resource.scope_profiles for profile in scope.profiles):
+            if reader.strings[profile.sample_type.unit_strindex] != "bytes":
+                continue
+            kind = sums.setdefault(reader.strings[profile.sample_type.type_strindex], {})
+            for sample in profile.samples:
+                life = reader.attributes(sample.attribute_indices).get("farflame.lifetime", "0")
+                of = kind.setdefault(int(life.split(".")[0]), {})
+                site = site_of(sample)
+                value, count = of.get(site, (0, 0))
+                of[site] = (value + sample.values[-1], count + sample.values[0])
+    return sums, reader.counters()
+
+
+def check_sites(text, sums, sites, which, lost):
+    """A site has what it took, but for sampling and what was lost on the way, as stacks that were cut."""
+    got, said = sum(value for value, _ in sums.values()), sums.get("", (0, 0))[0]
+    known = said + sum(sums.get((row[0], row[1]), (0, 0))[0] for row in sites)
+    note("%s: %.1f %% of no known site, %.1f %% say that" % (text, (1 - known / got) * 100, said / got * 100))
+    check(known >= 0.92 * got, "%s: what is not known by its function and line says why" % text, sums)
+    lost += said / got
+    if lost > 0.2:
+        return skip("%s: too busy a machine to tell" % text)
+    for name, line, *numbers in sites[:None if which else -1]:  # small ones that come and go take no arena
+        got, want = sums.get((name, line), (0, 0))[0], numbers[which]
+        # of small ones whole arenas, of up to a MiB
+        slack = want * (0.03 + lost) + 5 * (want * RATE) ** 0.5 + (4 << 20 if name == "holds_small" else 0)
+        note("%s: %s %d is %d (%+.1f %%)" % (text, name, want, got, (got / want - 1) * 100))
+        check(abs(got - want) <= slack, "%s: %s" % (text, name), (got, want, slack))
+
+
+def check_tally(path, text):
+    rows = [line.split() for line in subprocess.run([path, HOLDS, "tracemalloc"], capture_output=True, text=True,
+                                                    check=True).stdout.splitlines()]
+    check(len(rows) == 7 and all(abs(int(told) - int(own)) <= 0.03 * int(own) for _, _, told, own in rows),
+          "%s: tracemalloc says of each line what the program does" % text, rows)
+
+
+def test_library():
+    """Each sample is told by itself, with Python's frames; arenas are blocks, too."""
+    programs = {version: Program(interpreter(version), program=(HOLDS, str(HOLDS_ROUNDS)), LD_PRELOAD=LIBRARY,
+                                 FARFLAME_MALLOC_RATE=str(RATE)) for version in VERSIONS if interpreter(version)}
+    out = os.path.join(harness.WORK, "holds.otlp")
+    agent = Agent("--profile", "mem-alloc,mem-inuse", "--output", out, "--report-interval", "600s", "--log-level", "debug",
+                  "--mem-budget", "100%", "--pid", ",".join(str(program.process.pid) for program in programs.values()),
+                  log="holds.log")
+    check(wait_for(lambda: "program probed" in agent.text(), 60), "the library is probed", agent.text())
+    for program in programs.values():
+        program.go()
+    rows = {version: [program.process.stdout.readline().split() for _ in range(7)] for version, program in programs.items()}
+    end(agent.process)
+    sums, counters = sites_of(out)
+    lost = counters.get("farflame.mem.stacks_lost", 0) / max(counters.get("farflame.mem.stacks", 0), 1)
+    note("%d stacks, %.1f %% lost, %d batches" % (counters["farflame.mem.stacks"], lost * 100, counters["farflame.mem.batches"]))
+    equal(counters["farflame.mem.batches"], 0, "no sample waits in a program that runs Python")
+    for version, program in programs.items():
+        check_tally(interpreter(version), version)
+        sites = [(name, *map(int, numbers)) for name, *numbers in rows[version]]
+        check_sites(version + " mem-alloc", sums["mem-alloc"].get(program.process.pid, {}), sites, 0, lost)
+        check_sites(version + " mem-inuse", sums["mem-inuse"].get(program.process.pid, {}), sites, 1, lost)
+
+
 if __name__ == "__main__":
     need_bpf()
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-    run(test_shares)
+    run(test_shares, test_library)

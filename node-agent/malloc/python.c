@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/malloc/python.h"
+
+#include <dlfcn.h>
+
+/* PyObjectArenaAllocator */
+struct arena_allocator {
+	void *context;
+	void *(*alloc)(void *context, size_t bytes);
+	void (*free)(void *context, void *arena, size_t bytes);
+};
+
+static struct arena_allocator next;
+static void *(*arena_taken)(void *arena, size_t bytes, const void *from);
+static void (*arena_given)(void *arena);
+
+static void *find(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	dlerror();
+	return found;
+}
+
+bool python_is_there(void)
+{
+	return find("Py_IsInitialized");
+}
+
+static void *python_arena(void *context, size_t bytes)
+{
+	void *arena = next.alloc(next.context, bytes);
+
+	(void)context;
+	arena = arena_taken(arena, bytes, __builtin_return_address(0));
+	__asm__ volatile("" : "+r"(arena)); /* keeps the call a call: our outermost frame */
+	return arena;
+}
+
+static void python_arena_free(void *context, void *arena, size_t bytes)
+{
+	(void)context;
+	arena_given(arena);
+	next.free(next.context, arena, bytes);
+}
+
+void python_watch_arenas(void *(*taken)(void *arena, size_t bytes, const void *from),
+			 void (*given)(void *arena))
+{
+	struct arena_allocator ours = {.alloc = python_arena, .free = python_arena_free};
+	void (*get)(struct arena_allocator *allocator);
+	void (*set)(struct arena_allocator *allocator);
+
+	*(void **)&get = find("PyObject_GetArenaAllocator");
+	*(void **)&set = find("PyObject_SetArenaAllocator");
+	if (!get || !set)
+		return;
+	arena_taken = taken;
+	arena_given = given;
+	get(&next);
+	if (next.alloc && next.free)
+		set(&ours);
+}
