@@ -8,36 +8,76 @@
 #include "bpf/sample_scratch.bpf.h"
 
 enum {
-	RUNTIME_CODES_KNOWN = 4096, /* are told once; what takes another's place is told again */
-	RUNTIME_CODES_LOOKED = 12,  /* innermost frames, where what lives shortly is … */
-	RUNTIME_CODES_TOLD = 3,     /* … and most of one sample: others come with later ones, and
-				       are looked for in the process' memory until then */
+	/* Of objects that are near each other, as those are that call each other: their marks are
+	 * in few cache lines. Less than 32 KiB in all, which the kernel has in large pages. */
+	RUNTIME_CODES_GROUPS = 240,
+	RUNTIME_CODES_GROUP = 32,   /* are told once; what takes another's place is told again */
+	RUNTIME_CODES_TRIED = 16,   /* places for one */
+	RUNTIME_CODES_LOOKED = 12,  /* innermost frames, where what lives shortly is: others are
+				       looked for in the process' memory */
+};
+
+struct runtime_codes_group {
+	__u32 marks[RUNTIME_CODES_GROUP]; /* which ones they are; 0: none */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RUNTIME_CODES_KNOWN);
+	__uint(max_entries, RUNTIME_CODES_GROUPS);
 	__type(key, __u32);
-	__type(value, __u32); /* which one it is that was told of; 0: none */
+	__type(value, struct runtime_codes_group);
 } runtime_codes SEC(".maps");
 
-/* How many bytes are there. */
-static __always_inline __u16 runtime_code_read(__u8 *to, __u32 bytes, __u64 from)
+/* Of a str or a bytes, up to `room`. Returns how many bytes are there. */
+static __always_inline __u16 runtime_code_read(const struct runtime_layout *layout, int is_text,
+					       __u8 *to, __u32 room, __u64 from)
 {
-	__u32 there = 0;
+	const __u32 last = RUNTIME_CODE_CHUNK - sizeof(__u64);
+	__u64 length, bytes;
 
-#pragma unroll
-	for (__u32 at = 0; at < bytes; at += RUNTIME_CODE_CHUNK)
-		if (there == at && !RUNTIME_READ(to + at, RUNTIME_CODE_CHUNK, from + at))
-			there += RUNTIME_CODE_CHUNK;
-	return there;
+	if (RUNTIME_READ(to, RUNTIME_CODE_CHUNK, from))
+		return 0;
+	length = *(const __u64 *)(to + (layout->text_length & last));
+	if (length > room)
+		length = room;
+	if (is_text)
+		length *= *(const __u32 *)(to + (layout->text_state & last)) >>
+				  (layout->text_kind & 31) &
+			  7;
+	bytes = layout->text_data + length;
+	if (bytes <= RUNTIME_CODE_CHUNK)
+		return RUNTIME_CODE_CHUNK;
+	bytes -= RUNTIME_CODE_CHUNK;
+	if (bytes > room - RUNTIME_CODE_CHUNK)
+		bytes = room - RUNTIME_CODE_CHUNK;
+	return RUNTIME_READ(to + RUNTIME_CODE_CHUNK, bytes, from + RUNTIME_CODE_CHUNK)
+		       ? RUNTIME_CODE_CHUNK
+		       : RUNTIME_CODE_CHUNK + bytes;
 }
 
-static __always_inline __u64 runtime_code_member(__u64 address, __u32 offset)
+static __always_inline __u64 runtime_code_member(const struct runtime_code_event *event,
+						 __u32 offset)
 {
-	__u64 at;
+	return offset <= RUNTIME_CODE_HEAD - sizeof(__u64)
+		       ? *(const __u64 *)(event->head + (offset & ~7U))
+		       : 0;
+}
 
-	return RUNTIME_READ(&at, sizeof(at), address + offset) ? 0 : at;
+static __always_inline void runtime_code_fill(const struct runtime_layout *layout, __u32 head,
+					      struct runtime_code_event *event)
+{
+	if (head > RUNTIME_CODE_HEAD)
+		head = RUNTIME_CODE_HEAD;
+	event->head_bytes = RUNTIME_READ(event->head, head, event->address) ? 0 : head;
+	event->name_at = runtime_code_member(event, layout->code_name);
+	event->file_at = runtime_code_member(event, layout->code_filename);
+	event->lines_at = runtime_code_member(event, layout->code_lines);
+	event->name_bytes = runtime_code_read(layout, 1, event->name, sizeof(event->name),
+					      event->name_at);
+	event->file_bytes = runtime_code_read(layout, 1, event->file, sizeof(event->file),
+					      event->file_at);
+	event->lines_bytes = runtime_code_read(layout, 0, event->lines, sizeof(event->lines),
+					       event->lines_at);
 }
 
 /* 0: it is in the ring. */
@@ -60,51 +100,66 @@ static __always_inline int runtime_code_send(const struct sample_scratch *s, __u
 	event->tgid = s->event.tgid;
 	event->exec_id = s->event.exec_id;
 	event->address = address;
-	event->name_at = runtime_code_member(address, layout->code_name);
-	event->file_at = runtime_code_member(address, layout->code_filename);
-	event->lines_at = runtime_code_member(address, layout->code_lines);
-	event->head_bytes = runtime_code_read(event->head, sizeof(event->head), address);
-	event->name_bytes = runtime_code_read(event->name, sizeof(event->name), event->name_at);
-	event->file_bytes = runtime_code_read(event->file, sizeof(event->file), event->file_at);
-	event->lines_bytes = runtime_code_read(event->lines, sizeof(event->lines), event->lines_at);
+	runtime_code_fill(layout, (__u32)s->runtime.code_from + s->runtime.code_bytes, event);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-/* Of the sample's frame with that number, leaf first. 1: it was told of. */
+/* Objects of 3.11 and later have their bytecode in them, and lie farther apart. */
+static __always_inline __u32 runtime_codes_group_of(const struct sample_scratch *s, __u64 address)
+{
+	const __u32 near = s->runtime.layout.flags & RUNTIME_INSTR_IS_POINTER ? 13 : 11;
+	const __u32 mixed = ((__u32)(address >> near) + s->event.tgid * 0x85ebca6bU) * 0x9e3779b1U;
+
+	return (mixed >> 16) * RUNTIME_CODES_GROUPS >> 16;
+}
+
+/* Of the sample's frame with that number, leaf first. */
 int tell_code(__u32 number);
 __attribute__((noinline)) int tell_code(__u32 number)
 {
 	struct sample_scratch *s = scratch_find();
-	__u32 key, mark, *known;
+	struct runtime_codes_group *group;
+	__u32 key, mark, place;
 	__u64 at, address;
 	__u16 cookie;
 
 	if (!s || number >= RUNTIME_CODES_LOOKED || 2 * number + 1 >= s->runtime.count)
-		return 0;
+		return 1;
 	at = (__u64)s->runtime.first + 2 * number;
 	if (at >= SCRATCH_WORDS - 1 || stack_frame_kind(s->frames[at]) != STACK_FRAME_PYTHON)
-		return 0;
+		return 1;
 	address = stack_frame_address(s->frames[at]);
 	cookie = runtime_frame_cookie(s->frames[at + 1]);
 	if (!address || !cookie)
 		return 0;
+	key = runtime_codes_group_of(s, address);
+	group = bpf_map_lookup_elem(&runtime_codes, &key);
+	if (!group)
+		return 1;
 	mark = ((__u32)(address >> 4) + s->event.tgid * 0x85ebca6bU) * 0x9e3779b1U;
-	key = mark >> 20; /* RUNTIME_CODES_KNOWN */
+	place = mark >> 27; /* RUNTIME_CODES_GROUP */
 	mark = ((mark ^ cookie) * 31 + (__u32)s->event.start_time_ns + s->event.exec_id) | 1;
-	known = bpf_map_lookup_elem(&runtime_codes, &key);
-	if (!known || *known == mark || runtime_code_send(s, address, cookie))
-		return 0;
-	*known = mark;
-	return 1;
+	for (__u32 i = 0; i < RUNTIME_CODES_TRIED; i++) {
+		const __u32 next = (place + i) & (RUNTIME_CODES_GROUP - 1);
+
+		if (group->marks[next] == mark)
+			return 0;
+		if (!group->marks[next]) {
+			place = next;
+			break;
+		}
+	}
+	if (!runtime_code_send(s, address, cookie))
+		group->marks[place & (RUNTIME_CODES_GROUP - 1)] = mark;
+	return 0;
 }
 
 static __always_inline void tell_codes(void)
 {
-	__u32 told = 0;
-
-	for (__u32 i = 0; i < RUNTIME_CODES_LOOKED && told < RUNTIME_CODES_TOLD; i++)
-		told += tell_code(i);
+	for (__u32 i = 0; i < RUNTIME_CODES_LOOKED; i++)
+		if (tell_code(i))
+			break;
 }
 
 #endif

@@ -141,7 +141,11 @@ struct runtime_layout {
 	__u8 entry_value; /* the byte's, of an entry; of shims: this and more */
 	__u8 flags;       /* enum runtime_layout_flags */
 	__u16 code_name, code_filename, code_lines; /* addresses; the name: qualified since 3.11 */
-	__u8 reserved[6];
+	/* Of a str and a bytes: how many, as a word; of a str: an int whose 3 bits from text_kind
+	 * on are the bytes of each; where these begin at the latest. What is said to be elsewhere
+	 * than in the first RUNTIME_CODE_CHUNK has as many as there is room for. */
+	__u8 text_length, text_state, text_kind, text_data;
+	__u8 reserved[2];
 };
 
 /* One per process that has an interpreter; identity as in samples, start_time_ns 0: whoever has the
@@ -164,10 +168,11 @@ struct runtime_place {
 /* --- code objects --- */
 
 /* One that a sample has for the first time, as it was then, since it may be gone before anybody
- * else looks: EVENT_RUNTIME_CODE, in front of the sample. The beginnings of the object and of what
- * its members lead to, so many bytes of each as are there. */
+ * else looks: EVENT_RUNTIME_CODE, in front of the sample. The object up to its last member that
+ * is asked for, and what its members lead to, whole or as much as there is room for; of what was
+ * not there a chunk, or nothing. */
 enum {
-	RUNTIME_CODE_CHUNK = 64, /* that are there or not */
+	RUNTIME_CODE_CHUNK = 64,
 	RUNTIME_CODE_HEAD = 192,
 	RUNTIME_CODE_NAME = 128,
 	RUNTIME_CODE_FILE = 256,

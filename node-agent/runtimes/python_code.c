@@ -64,12 +64,12 @@ static bool text_add(struct text *text, uint32_t c)
 }
 
 /* What of an object is there to be read without leaving its page, at least `least`. */
-static size_t ahead_of(uint64_t address, size_t least)
+static size_t ahead_of(const struct python_memory *memory, uint64_t address, size_t least)
 {
 	const size_t left = PAGE_BYTES - address % PAGE_BYTES;
 	const size_t ahead = left < AHEAD_BYTES ? left : AHEAD_BYTES;
 
-	return ahead < least ? least : ahead;
+	return ahead < least || memory->is_copy ? least : ahead;
 }
 
 static bool text_read(const struct python_memory *memory, const struct python_layout *layout,
@@ -77,7 +77,7 @@ static bool text_read(const struct python_memory *memory, const struct python_la
 {
 	uint8_t head[AHEAD_BYTES], rest[4 * PYTHON_NAME_BYTES];
 	const uint8_t *data;
-	const size_t have = ahead_of(address, layout->unicode_compact_data);
+	const size_t have = ahead_of(memory, address, layout->unicode_compact_data);
 
 	*text = (struct text){.length = 0};
 	if (have > sizeof head || !memory->read(memory->context, address, head, have))
@@ -196,7 +196,7 @@ static struct python_code *code_with_lines(const struct python_memory *memory,
 					   const struct text *name, const struct text *file)
 {
 	uint8_t head[AHEAD_BYTES];
-	const size_t have = ahead_of(address, layout->bytes_data);
+	const size_t have = ahead_of(memory, address, layout->bytes_data);
 
 	if (have > sizeof head || !memory->read(memory->context, address, head, have))
 		return NULL;

@@ -11,6 +11,7 @@
 struct python_memory {
 	bool (*read)(void *context, uint64_t address, void *to, size_t bytes); /* all or nothing */
 	void *context;
+	bool is_copy; /* what is not asked for may not be there: nothing is read ahead */
 };
 
 #endif

@@ -163,6 +163,10 @@ static void set_layout(const struct python_layout *from, struct runtime_layout *
 		.code_name = python_layout_name(from),
 		.code_filename = from->code_filename,
 		.code_lines = from->code_lines,
+		.text_length = (uint8_t)from->unicode_length,
+		.text_state = (uint8_t)from->unicode_state,
+		.text_kind = (uint8_t)from->unicode_kind_bit,
+		.text_data = (uint8_t)from->unicode_compact_data,
 		.entry_value = (uint8_t)from->entry_value,
 	};
 	if (from->flags & PYTHON_INSTR_IS_POINTER)

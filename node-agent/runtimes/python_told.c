@@ -62,7 +62,7 @@ enum python_code_state python_told_read(const struct runtime_code_event *told,
 					struct python_code **out)
 {
 	struct telling telling = {told, memory, layout->bytes_size, UINT64_MAX, false};
-	const struct python_memory reader = {read_told, &telling};
+	const struct python_memory reader = {read_told, &telling, .is_copy = true};
 	enum python_code_state state = python_code_read(&reader, layout, told->address,
 							told->cookie, out);
 

@@ -154,10 +154,35 @@ static void test_not_copied(void)
 	CHECK(python_told_read(&told, &memory, &layout, &code) != PYTHON_CODE_READ);
 }
 
+/* The kernel side copies what an object has and no more. */
+static void test_copied_to_its_end(void)
+{
+	struct runtime_code_event told;
+	struct python_code *code;
+
+	fill(50, 200);
+	told = told_now((uint16_t)(layout.unicode_compact_data + 50));
+	told.head_bytes = layout.code_lines + 8;
+	told.file_bytes = layout.unicode_compact_data + 8;
+	told.lines_bytes = layout.bytes_data + 400;
+	memset(told.name + told.name_bytes, 'x', sizeof told.name - told.name_bytes);
+	memset(told.file + told.file_bytes, 'x', sizeof told.file - told.file_bytes);
+	memset(told.lines + told.lines_bytes, 'x', sizeof told.lines - told.lines_bytes);
+	is_there = false;
+	CHECK_NUMBER(python_told_read(&told, &memory, &layout, &code), PYTHON_CODE_READ);
+	CHECK_NUMBER(reads, 0);
+	CHECK_NUMBER(strlen(code->name), 50);
+	CHECK_TEXT(code->file, "<string>");
+	CHECK_NUMBER(code->lines_bytes, 400);
+	CHECK(!code->is_lines_cut);
+	free(code);
+}
+
 int main(void)
 {
 	CHECK(python_layout_find(0x030912f0, &layout));
 	test_gone_since();
+	test_copied_to_its_end();
 	test_longer_than_copies();
 	test_lines_cut();
 	test_not_copied();
