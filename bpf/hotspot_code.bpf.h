@@ -102,14 +102,17 @@ static __always_inline int hotspot_is_poll(const struct hotspot_code *code)
 	       (hotspot_before(code, 7, 3) == 0x97894d || hotspot_before(code, 4, 3) == 0x57894d);
 }
 
-/* A native method's way out: `leave; cmpq $0,pending(%r15); jne …` */
+/* A native method's way out: `leave; cmpq $0,pending(%r15); jne …` with 8 or 32 bits */
 static __always_inline int hotspot_has_left(const struct hotspot_code *code)
 {
-	const __u64 two = hotspot_next(code, 2);
+	const __u64 two = hotspot_next(code, 2), three = hotspot_next(code, 3);
 
-	if (hotspot_next(code, 3) == 0x7f8349)
+	if (three == 0x7f8349 || three == 0x7f8149)
 		return hotspot_before(code, 1, 1) == 0xc9;
-	return (two == 0x850f || (two & 0xff) == 0x75) && hotspot_before(code, 6, 4) == 0x7f8349c9;
+	if (two != 0x850f && (two & 0xff) != 0x75)
+		return 0;
+	return hotspot_before(code, 6, 4) == 0x7f8349c9 ||
+	       (hotspot_before(code, 8, 3) == 0x7f8149 && code->earlier >> 56 == 0xc9);
 }
 
 /* Stubs of static calls lie behind a method's code, and are called by it:

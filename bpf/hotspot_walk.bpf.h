@@ -57,14 +57,24 @@ static __always_inline int hotspot_caller(struct stack_walk *walk, __u64 *frames
 	return stack_walk_caller(walk, frames, address, sp, 0);
 }
 
-/* Does the address follow a call in the code cache? */
-static __always_inline int hotspot_is_called(const struct hotspot_walk *java, __u64 address)
+/* Is it a return address of HotSpot's code? What the interpreter calls is told to come back to ways
+ * of their own, which follow no call. */
+static __always_inline int hotspot_is_called(const struct hotspot_walk *java,
+					     const struct hotspot_place *place, __u64 address)
 {
-	__u64 code;
-
 	return hotspot_has(java, address) &&
-	       !STACK_WALK_READ(&code, sizeof(code), address - sizeof(code)) &&
-	       stack_guess_is_call(code);
+	       (address - place->interpreter.low < place->interpreter.entries ||
+		stack_guess_follows_call(address));
+}
+
+/* Does a call of the interrupted stub end there, `call rel32` into its blob? */
+static __always_inline int hotspot_calls_it(const struct stack_walk *walk,
+					    const struct hotspot_walk *java, __u64 address)
+{
+	const __u64 code = stack_guess_code_before(address);
+	const __u64 into = address + (__u64)(__s64)(__s32)(code >> 32);
+
+	return (code >> 24 & 0xff) == 0xe8 && into >= java->blob && into <= walk->ip;
 }
 
 static __always_inline int hotspot_code_read(const struct stack_walk *walk,
@@ -117,18 +127,39 @@ static __always_inline int hotspot_deoptimized(struct stack_walk *walk,
 	return 0;
 }
 
-static __always_inline int hotspot_compiled(struct stack_walk *walk, struct hotspot_walk *java,
-					    const struct hotspot_walk_layout *layout, __u64 *frames)
+/* Some code pushes a word or some more for a moment: the return address is above. */
+static __always_inline int hotspot_above(struct stack_walk *walk, const struct hotspot_walk *java,
+					 const struct hotspot_place *place, __u64 *frames,
+					 __u32 words)
 {
+	__u64 cfa = walk->sp + 8ULL * words, fp = 0, address = 0;
+
+	walk->is_guessed = 1;
+	for (int i = 0; i < 4; i++) {
+		cfa += 8;
+		if (!STACK_WALK_WORD(walk, &fp, cfa - 16) &&
+		    !STACK_WALK_WORD(walk, &address, cfa - 8) &&
+		    hotspot_is_called(java, place, address))
+			return hotspot_caller(walk, frames, address, cfa, fp);
+	}
+	return stack_walk_end(walk, WALK_java_state);
+}
+
+static __always_inline int hotspot_compiled(struct stack_walk *walk, struct hotspot_walk *java,
+					    const struct hotspot_place *place, __u64 *frames)
+{
+	const struct hotspot_walk_layout *layout = &place->layout;
 	const __u32 words = hotspot_read_int(java, layout->blob_frame_size);
 	const __u32 id = hotspot_read_int(java, layout->nmethod_compile_id);
 	enum hotspot_state state = HOTSPOT_FRAMED;
 	__u64 word = hotspot_added(walk, frames);
 	int ended;
 
-	if (words < 2 || words > HOTSPOT_FRAME_WORDS_MAX)
+	if (words > HOTSPOT_FRAME_WORDS_MAX || (words < 2 && !walk->is_interrupted))
 		return stack_walk_end(walk, WALK_bad_frame);
-	if (walk->is_interrupted) {
+	if (words < 2) { /* of method handles: none */
+		state = HOTSPOT_FRAMELESS;
+	} else if (walk->is_interrupted) {
 		const __s64 complete = hotspot_frame_complete(java, layout);
 		const __u64 begin = hotspot_code_begin(java, layout);
 
@@ -144,34 +175,46 @@ static __always_inline int hotspot_compiled(struct stack_walk *walk, struct hots
 			hotspot_pointer_word(java->blob, (__u16)id)))
 		return 1;
 	ended = hotspot_pop(walk, java, frames, state, words);
-	return ended == HOTSPOT_UNTOLD ? stack_walk_end(walk, WALK_java_state) : ended;
+	return ended == HOTSPOT_UNTOLD ? hotspot_above(walk, java, place, frames, words) : ended;
 }
 
 /* --- stubs --- */
 
-/* Ways from one kind of code into another have no frame; where the return address is on top most of
- * the time, it is in a register else. sender: what the callee gives as its stack pointer. */
-static __always_inline int hotspot_frameless(struct stack_walk *walk,
-					     const struct hotspot_walk *java, __u64 *frames,
-					     int has_sender)
+/* `mov %rsp,%r13` in both encodings comes next. */
+static __always_inline int hotspot_is_sender(const struct hotspot_code *code)
 {
-	const __u64 sender = walk->registers[HOTSPOT_R13];
-	__u64 address = 0, sp = walk->sp + 8;
+	return hotspot_next(code, 3) == 0xec8b4c || hotspot_next(code, 3) == 0xe58949;
+}
 
-	if (walk->known >> HOTSPOT_R13 & 1 && has_sender && !(sender & 7) && sender > walk->sp &&
-	    sender - walk->sp < STACK_FRAME_BYTES_MAX)
-		sp = sender;
-	if (!STACK_WALK_WORD(walk, &address, walk->sp) && hotspot_is_called(java, address))
+/* Ways from one kind of code into another have no frame: the return address is on top but for a
+ * moment, in which they make room for arguments below what they tell the callee is the caller's
+ * stack pointer. */
+static __always_inline int hotspot_frameless(struct stack_walk *walk,
+					     const struct hotspot_walk *java,
+					     const struct hotspot_place *place, __u64 *frames)
+{
+	const __u64 rax = walk->registers[HOTSPOT_RAX], r13 = walk->registers[HOTSPOT_R13];
+	const int is_adapter = java->name == HOTSPOT_NAME_ADAPTERS;
+	__u64 address = 0, sp = r13;
+
+	if (STACK_WALK_WORD(walk, &address, walk->sp))
+		return stack_walk_end(walk, WALK_read_fault);
+	if (!is_adapter || address != rax || r13 & 7 || r13 <= walk->sp ||
+	    r13 - walk->sp > STACK_FRAME_BYTES_MAX)
+		sp = walk->sp + 8;
+	if (hotspot_is_called(java, place, address))
 		return hotspot_caller(walk, frames, address, sp, walk->fp);
-	address = walk->registers[HOTSPOT_RAX];
-	if (has_sender && walk->known & 1 && hotspot_is_called(java, address))
-		return hotspot_caller(walk, frames, address, sp, walk->fp);
+	if (is_adapter && hotspot_is_called(java, place, rax))
+		return hotspot_caller(walk, frames, rax,
+				      hotspot_is_sender(&java->code) ? walk->sp : r13, walk->fp);
 	return HOTSPOT_UNTOLD;
 }
 
 /* By the frame pointer, as the way into Java from native code has it, and all that goes out from
- * code without a frame of a known size. */
-static __always_inline int hotspot_linked(struct stack_walk *walk, __u64 *frames)
+ * code without a frame of a known size. An interrupted stub may have none yet: sure is what its own
+ * caller says. */
+static __always_inline int hotspot_linked(struct stack_walk *walk, const struct hotspot_walk *java,
+					  __u64 *frames)
 {
 	const __u64 fp = walk->fp;
 	__u64 caller = 0, address = 0;
@@ -182,32 +225,34 @@ static __always_inline int hotspot_linked(struct stack_walk *walk, __u64 *frames
 		return HOTSPOT_UNTOLD;
 	if (STACK_WALK_WORD(walk, &caller, fp) || STACK_WALK_WORD(walk, &address, fp + 8))
 		return stack_walk_end(walk, WALK_read_fault);
-	if (!stack_walk_is_code(address) || !stack_guess_follows_call(address))
+	if (!stack_walk_is_code(address) || !stack_guess_follows_call(address) ||
+	    (walk->is_interrupted && !hotspot_calls_it(walk, java, address)))
 		return HOTSPOT_UNTOLD;
 	return hotspot_caller(walk, frames, address, fp + 16, caller);
 }
 
 static __always_inline int hotspot_stub(struct stack_walk *walk, struct hotspot_walk *java,
-					const struct hotspot_walk_layout *layout, __u64 *frames)
+					const struct hotspot_place *place, __u64 *frames)
 {
-	const __u32 words = hotspot_read_int(java, layout->blob_frame_size);
+	const __s32 words = (__s32)hotspot_read_int(java, place->layout.blob_frame_size);
 	enum hotspot_state state = HOTSPOT_FRAMED;
+	int ended = HOTSPOT_UNTOLD;
 
 	if (hotspot_add(walk, frames, STACK_FRAME_JAVA_STUB, hotspot_added(walk, frames),
 			hotspot_pointer_word(java->blob, 0)))
 		return 1;
-	if (words > HOTSPOT_FRAME_WORDS_MAX)
-		return stack_walk_end(walk, WALK_bad_frame);
-	if (!walk->is_interrupted)
-		return words >= 2 ? hotspot_pop(walk, java, frames, state, words)
-				  : hotspot_linked(walk, frames);
-	walk->is_guessed = 1;
-	if (hotspot_code_read(walk, java))
+	if (walk->is_interrupted && hotspot_code_read(walk, java))
 		return stack_walk_end(walk, WALK_read_fault);
-	if (words < 2)
-		return hotspot_frameless(walk, java, frames, java->name == HOTSPOT_NAME_ADAPTERS);
-	state = hotspot_state_of(&java->code, walk->ip == hotspot_code_begin(java, layout));
-	return hotspot_pop(walk, java, frames, state, words);
+	if (words >= 2 && words <= HOTSPOT_FRAME_WORDS_MAX) {
+		if (walk->is_interrupted)
+			state = hotspot_state_of(
+				&java->code, walk->ip == hotspot_code_begin(java, &place->layout));
+		ended = hotspot_pop(walk, java, frames, state, (__u32)words);
+		walk->is_guessed |= state != HOTSPOT_FRAMED || ended == HOTSPOT_UNTOLD;
+	} else if (walk->is_interrupted) {
+		ended = hotspot_frameless(walk, java, place, frames);
+	}
+	return ended == HOTSPOT_UNTOLD ? hotspot_linked(walk, java, frames) : ended;
 }
 
 /* --- interpreted --- */
@@ -331,16 +376,16 @@ static __always_inline int hotspot_left(const struct stack_walk *walk,
  * address, when it is not on top. */
 static __always_inline int hotspot_entering(const struct stack_walk *walk,
 					    const struct hotspot_walk *java,
-					    const struct hotspot_walk_layout *layout,
+					    const struct hotspot_place *place,
 					    struct hotspot_activation *out)
 {
 	out->method = walk->registers[HOTSPOT_RBX];
-	if (!hotspot_left(walk, java, layout, 0, out))
+	if (!hotspot_left(walk, java, &place->layout, 0, out))
 		return 0;
 	out->fp = walk->fp;
 	out->sp = walk->registers[HOTSPOT_R13];
 	out->address = walk->registers[HOTSPOT_RAX];
-	if (hotspot_is_called(java, out->address))
+	if (hotspot_is_called(java, place, out->address))
 		return 0;
 	return STACK_WALK_WORD(walk, &out->address, walk->sp) != 0;
 }
@@ -353,7 +398,7 @@ static __always_inline int hotspot_innermost(struct stack_walk *walk, struct hot
 	if (hotspot_code_read(walk, java))
 		return stack_walk_end(walk, WALK_read_fault);
 	if (hotspot_is_entering(walk, &place->interpreter))
-		return hotspot_entering(walk, java, &place->layout, out)
+		return hotspot_entering(walk, java, place, out)
 			       ? stack_walk_end(walk, WALK_read_fault)
 			       : 0;
 	if (!hotspot_left(walk, java, &place->layout, 1, out))
@@ -368,14 +413,15 @@ static __always_inline int hotspot_innermost(struct stack_walk *walk, struct hot
 
 /* What a way in calls before its frame is made, as mathematics: the return address is near. */
 static __always_inline int hotspot_called_entering(struct stack_walk *walk,
-						   const struct hotspot_walk *java, __u64 *frames)
+						   const struct hotspot_walk *java,
+						   const struct hotspot_place *place, __u64 *frames)
 {
 	__u64 address = 0;
 
 	walk->is_guessed = 1;
 	for (__u32 i = 0; i < 3; i++)
 		if (!STACK_WALK_WORD(walk, &address, walk->sp + 8 * i) &&
-		    hotspot_is_called(java, address))
+		    hotspot_is_called(java, place, address))
 			return hotspot_caller(walk, frames, address, walk->sp + 8 * i + 8,
 					      walk->fp);
 	return stack_walk_end(walk, WALK_java_state);
@@ -387,7 +433,7 @@ static __always_inline int hotspot_interpreted(struct stack_walk *walk, struct h
 	struct hotspot_activation in = {};
 
 	if (!walk->is_interrupted && hotspot_is_entering(walk, &place->interpreter))
-		return hotspot_called_entering(walk, java, frames);
+		return hotspot_called_entering(walk, java, place, frames);
 	if (walk->is_interrupted ? hotspot_innermost(walk, java, place, &in)
 				 : hotspot_framed(walk, &place->layout, &in))
 		return 1;
@@ -420,10 +466,10 @@ static __always_inline int hotspot_step(struct stack_walk *walk, struct hotspot_
 	if (hotspot_blob_read(java, place, address))
 		return HOTSPOT_UNTOLD;
 	if (java->name == HOTSPOT_NAME_NMETHOD || java->name == HOTSPOT_NAME_NATIVE)
-		return hotspot_compiled(walk, java, &place->layout, frames);
+		return hotspot_compiled(walk, java, place, frames);
 	if (java->name == HOTSPOT_NAME_INTERPRETER)
 		return hotspot_interpreted(walk, java, place, frames);
-	return hotspot_stub(walk, java, &place->layout, frames);
+	return hotspot_stub(walk, java, place, frames);
 }
 
 #endif

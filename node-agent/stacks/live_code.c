@@ -11,8 +11,7 @@
 enum {
 	PAGE = 4096,
 	PAGES = 64,
-	READS_A_SECOND = 100,
-	LENGTH_MAX = 64,
+	LENGTH_MAX = 512,
 };
 
 #define KEPT_NS UINT64_C(1000000000)
@@ -32,12 +31,16 @@ struct page {
 struct live_code {
 	struct page pages[PAGES];
 	uint64_t second_ns; /* began then */
-	uint32_t reads, next;
+	uint32_t limit, reads, next;
 };
 
-struct live_code *live_code_new(void)
+struct live_code *live_code_new(uint32_t reads)
 {
-	return calloc(1, sizeof(struct live_code));
+	struct live_code *code = calloc(1, sizeof *code);
+
+	if (code)
+		code->limit = reads;
+	return code;
 }
 
 void live_code_free(struct live_code *code)
@@ -51,10 +54,11 @@ static bool is_allowed(struct live_code *code, uint64_t now_ns)
 		code->second_ns = now_ns;
 		code->reads = 0;
 	}
-	return code->reads++ < READS_A_SECOND;
+	return code->reads++ < code->limit;
 }
 
-static struct page *page_find(struct live_code *code, const struct place *place, uint64_t now_ns)
+static struct page *page_find(struct live_code *code, const struct place *place, uint64_t now_ns,
+			      uint64_t since_ns)
 {
 	for (uint32_t i = 0; i < PAGES; i++) {
 		struct page *page = &code->pages[i];
@@ -62,7 +66,7 @@ static struct page *page_find(struct live_code *code, const struct place *place,
 		if (page->read_ns && page->place.address == place->address &&
 		    page->place.tgid == place->tgid &&
 		    page->place.start_time_ns == place->start_time_ns &&
-		    now_ns - page->read_ns < KEPT_NS)
+		    now_ns - page->read_ns < KEPT_NS && page->read_ns >= since_ns)
 			return page;
 	}
 	return NULL;
@@ -84,7 +88,7 @@ static struct page *page_read(struct live_code *code, const struct place *place,
 }
 
 bool live_code_read(struct live_code *code, uint32_t tgid, uint64_t start_time_ns, uint64_t now_ns,
-		    uint64_t address, void *to, size_t length)
+		    uint64_t since_ns, uint64_t address, void *to, size_t length)
 {
 	const size_t at = address % PAGE, first = length < PAGE - at ? length : PAGE - at;
 	const struct place place = {address - at, start_time_ns, tgid};
@@ -92,12 +96,13 @@ bool live_code_read(struct live_code *code, uint32_t tgid, uint64_t start_time_n
 
 	if (!length || length > LENGTH_MAX || !now_ns)
 		return false;
-	page = page_find(code, &place, now_ns);
+	page = page_find(code, &place, now_ns, since_ns);
 	if (!page && is_allowed(code, now_ns))
 		page = page_read(code, &place, now_ns);
 	if (!page || !page->is_there)
 		return false;
 	memcpy(to, page->bytes + at, first);
-	return first == length || live_code_read(code, tgid, start_time_ns, now_ns, address + first,
-						 (uint8_t *)to + first, length - first);
+	return first == length ||
+	       live_code_read(code, tgid, start_time_ns, now_ns, since_ns, address + first,
+			      (uint8_t *)to + first, length - first);
 }

@@ -19,6 +19,8 @@ enum {
 	PAGES_AT_ONCE = 64,
 	DRAIN_STEP_MS = 20,
 	REFUSED_PAUSE_MS = 1000, /* after a publication that failed */
+	CODE_READS = 100,        /* pages a second */
+	JAVA_READS = 500,
 };
 
 #define NS_PER_MS   UINT64_C(1000000)
@@ -30,6 +32,7 @@ struct stacks {
 	struct waiting_stacks waiting;
 	struct late_names names;
 	struct live_code *live_code; /* NULL: nobody asked yet */
+	struct live_code *live_java; /* the same; of memory, since a sample was taken */
 	struct stacks_counters counters;
 	uint64_t now_ns, publish_from_ns;
 	int told_fd; /* what stacks_descriptor() said last */
@@ -83,6 +86,7 @@ void stacks_free(struct stacks *stacks)
 	waiting_stacks_release(&stacks->waiting);
 	late_names_release(&stacks->names);
 	live_code_free(stacks->live_code);
+	live_code_free(stacks->live_java);
 	kernel_processes_free(stacks->processes);
 	free(stacks);
 }
@@ -175,10 +179,28 @@ static bool read_live(const struct looking *looking, uint64_t address, void *to,
 	struct stacks *stacks = looking->stacks;
 
 	if (!stacks->live_code)
-		stacks->live_code = live_code_new();
+		stacks->live_code = live_code_new(CODE_READS);
 	return stacks->live_code &&
 	       live_code_read(stacks->live_code, looking->key.tgid, looking->key.start_time_ns,
-			      stacks->now_ns, address, to, length);
+			      stacks->now_ns, 0, address, to, length);
+}
+
+static bool read_java(void *context, uint64_t address, void *to, uint32_t length)
+{
+	const struct looking *looking = context;
+	struct stacks *stacks = looking->stacks;
+
+	if (!stacks->live_java)
+		stacks->live_java = live_code_new(JAVA_READS);
+	return stacks->live_java &&
+	       live_code_read(stacks->live_java, looking->key.tgid, looking->key.start_time_ns,
+			      stacks->now_ns, looking->time_ns, address, to, length);
+}
+
+static bool find_java(const struct stacks *stacks, const struct process_key *key,
+		      struct hotspot_place *place)
+{
+	return stacks->from.runtimes && runtimes_hotspot_place(stacks->from.runtimes, key, place);
 }
 
 /* From the file, since the process may be gone; what is in none from its memory. */
@@ -232,12 +254,15 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 	struct looking looking = {stacks, process_key_of(sample), sample->time_ns,
 				  stack_frame_address(*sample_user_frames(sample)), generation};
 	struct sample_event *whole = &stacks->whole.event;
+	struct hotspot_place java;
 	struct stack_finish input = {
 		.copy = copy,
 		.count = sample->user_count,
 		.limit = stacks->from.max_frames,
 		.locate = locate,
 		.read_code = read_code,
+		.java = find_java(stacks, &looking.key, &java) ? &java : NULL,
+		.read_java = read_java,
 		.context = &looking,
 		.now_s = (uint32_t)(stacks->now_ns / 1000000000),
 	};

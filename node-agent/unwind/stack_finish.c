@@ -7,13 +7,16 @@
 static _Thread_local struct finish *now;
 
 static int read_memory(void *to, size_t bytes, uint64_t from);
+static int read_stack(void *to, size_t bytes, uint64_t from);
 struct stack_walk;
 static int find_rule(struct stack_walk *walk, uint64_t address);
 static uint64_t thread_pointer(void);
 
 #define STACK_WALK_READ(to, bytes, from) read_memory(to, bytes, (uint64_t)(from))
+#define STACK_WALK_WORD(walk, to, from)  read_stack(to, sizeof(uint64_t), (uint64_t)(from))
 #define STACK_WALK_RULE(walk, address)   find_rule(walk, address)
 #define STACK_WALK_TLS(walk)             thread_pointer()
+#include "bpf/hotspot_walk.bpf.h"
 #include "bpf/stack_walk.bpf.h"
 
 enum { STACK_BYTES_MAX = 64 << 20 }; /* a read this far above the stack pointer is of the stack */
@@ -25,6 +28,8 @@ struct finish {
 	/* Why no rule is there although nobody waits for one; WALK_complete: that is not so. */
 	enum walk_result stopped;
 	bool is_short; /* in the last step a read went above the copy */
+	bool is_java;  /* the step is of a JVM's frame */
+	struct hotspot_walk walk;
 };
 
 /* There was room for more than could be copied: memory ends there. */
@@ -33,7 +38,7 @@ static bool is_end_of_memory(const struct stack_copy_event *copy, uint64_t at)
 	return at == copy->stack_bytes && copy->stack_bytes < copy->size - sizeof *copy;
 }
 
-static int read_memory(void *to, size_t bytes, uint64_t from)
+static int read_stack(void *to, size_t bytes, uint64_t from)
 {
 	const struct stack_copy_event *copy = now->input->copy;
 	uint64_t start = copy->sp + (uint64_t)(int64_t)copy->stack_gap, at = from - start;
@@ -42,12 +47,30 @@ static int read_memory(void *to, size_t bytes, uint64_t from)
 		memcpy(to, copy->stack + at, bytes);
 		return 0;
 	}
-	if (now->input->read_code &&
-	    now->input->read_code(now->input->context, from, to, (uint32_t)bytes))
-		return 0;
 	if (from >= start && at < STACK_BYTES_MAX && !is_end_of_memory(copy, at))
 		now->is_short = true;
 	return -1;
+}
+
+static bool read_elsewhere(void *to, size_t bytes, uint64_t from)
+{
+	const struct stack_finish *input = now->input;
+
+	if (now->is_java)
+		return input->read_java(input->context, from, to, (uint32_t)bytes);
+	return input->read_code && input->read_code(input->context, from, to, (uint32_t)bytes);
+}
+
+static int read_memory(void *to, size_t bytes, uint64_t from)
+{
+	const bool was_short = now->is_short;
+
+	if (!read_stack(to, bytes, from))
+		return 0;
+	if (!read_elsewhere(to, bytes, from))
+		return -1;
+	now->is_short = was_short;
+	return 0;
 }
 
 static uint64_t thread_pointer(void)
@@ -135,6 +158,19 @@ static struct stack_walk walk_of(const struct stack_finish *input)
 	return walk;
 }
 
+static int step(struct finish *finish, struct stack_walk *walk, uint64_t *frames)
+{
+	int ended = HOTSPOT_UNTOLD;
+
+	finish->is_short = false;
+	if (STACK_WALK_X86 && hotspot_has(&finish->walk, walk->ip)) {
+		finish->is_java = true;
+		ended = hotspot_step(walk, &finish->walk, finish->input->java, (__u64 *)frames);
+		finish->is_java = false;
+	}
+	return ended == HOTSPOT_UNTOLD ? stack_walk_step(walk, (__u64 *)frames) : ended;
+}
+
 struct stack_finished stack_finish(const struct stack_finish *input, struct row_pages *pages)
 {
 	struct stack_walk walk = walk_of(input);
@@ -142,10 +178,13 @@ struct stack_finished stack_finish(const struct stack_finish *input, struct row_
 	struct finish finish = {.input = input, .pages = pages, .out = &out};
 	uint64_t last = input->frames[input->count ? input->count - 1 : 0];
 
+	if (input->java) {
+		finish.walk.low = input->java->low;
+		finish.walk.bytes = input->java->high - input->java->low;
+	}
 	now = &finish;
-	do
-		finish.is_short = false;
-	while (!stack_walk_step(&walk, (__u64 *)input->frames));
+	while (!step(&finish, &walk, input->frames))
+		;
 	now = NULL;
 	if (out.is_waiting) {
 		input->frames[input->count ? input->count - 1 : 0] = last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack that the kernel side could not walk to its end, finished from its copy by the same walker
- * (bpf/stack_walk.bpf.h) compiled as ordinary C. Reads no memory of the process: the stack is the
- * copy's, code is what read_code gives. */
+/* A stack that the kernel side could not walk to its end, finished from its copy by the same
+ * walkers (bpf/stack_walk.bpf.h, bpf/hotspot_walk.bpf.h) compiled as ordinary C. The stack is the
+ * copy's, code is what read_code gives, and what a JVM says of its code what read_java does. */
 #ifndef NODE_AGENT_UNWIND_STACK_FINISH_H
 #define NODE_AGENT_UNWIND_STACK_FINISH_H
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "bpf/events.h"
+#include "bpf/hotspot_frames.h"
 #include "bpf/results.h"
 #include "node-agent/unwind/row_pages.h"
 
@@ -31,12 +32,17 @@ typedef struct stack_code (*stack_locate)(void *context, uint64_t address);
 /* The bytes at an address of code, for checks of instructions; false: not to be had. */
 typedef bool (*stack_read_code)(void *context, uint64_t address, void *to, uint32_t length);
 
+/* The same of any memory of a process with a JVM: code, methods, the maps of its code cache. */
+typedef bool (*stack_read_java)(void *context, uint64_t address, void *to, uint32_t length);
+
 struct stack_finish {
 	const struct stack_copy_event *copy; /* checked against the record's length by the caller */
 	uint64_t *frames;      /* the user part so far, leaf first, in the sample's form */
 	uint32_t count, limit; /* frames: room for limit, 1 to USER_FRAMES_MAX */
 	stack_locate locate;
-	stack_read_code read_code; /* NULL: none */
+	stack_read_code read_code;        /* NULL: none */
+	const struct hotspot_place *java; /* NULL: the process has no JVM that is known */
+	stack_read_java read_java;        /* with java */
 	void *context;
 	uint32_t now_s;
 };

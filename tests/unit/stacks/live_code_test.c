@@ -17,7 +17,7 @@ static bool is_read(struct live_code *code, uint64_t now_ns, const uint8_t *from
 {
 	uint8_t bytes[8];
 
-	return live_code_read(code, (uint32_t)getpid(), 0, now_ns, (uintptr_t)from, bytes,
+	return live_code_read(code, (uint32_t)getpid(), 0, now_ns, 0, (uintptr_t)from, bytes,
 			      sizeof bytes) &&
 	       bytes[0] == value && !memcmp(bytes, bytes + 1, sizeof bytes - 1);
 }
@@ -31,10 +31,13 @@ static void check_reads(struct live_code *code, uint8_t *memory)
 	CHECK(is_read(code, SECOND, memory + PAGE - 3, 7)); /* in two pages */
 	memset(memory, 9, 2 * PAGE);
 	CHECK(is_read(code, SECOND + 1, memory, 7)); /* what was there a moment ago */
+	CHECK(live_code_read(code, (uint32_t)getpid(), 0, SECOND + 2, SECOND + 1, (uintptr_t)memory,
+			     &other, sizeof other));
+	CHECK_NUMBER(other, UINT64_C(0x0909090909090909)); /* what is there since */
 	CHECK(is_read(code, 2 * SECOND, memory, 9));
 	CHECK(!is_read(code, 3 * SECOND, memory + 2 * PAGE, 9));
 	CHECK(!is_read(code, 3 * SECOND, memory + 2 * PAGE - 4, 9));
-	CHECK(!live_code_read(code, (uint32_t)getpid(), 12345, 4 * SECOND, (uintptr_t)memory,
+	CHECK(!live_code_read(code, (uint32_t)getpid(), 12345, 4 * SECOND, 0, (uintptr_t)memory,
 			      &other, sizeof other)); /* another process of that number */
 }
 
@@ -54,7 +57,7 @@ int main(int argc, char **argv)
 	const int status = stranger_reader_main(argc, argv);
 	uint8_t *memory = mmap(NULL, 203 * PAGE, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	struct live_code *code = live_code_new();
+	struct live_code *code = live_code_new(100);
 	struct error err = {0};
 
 	if (status >= 0)
