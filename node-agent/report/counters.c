@@ -255,6 +255,17 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "jvm_looks", NULL, {OF(runtimes.hotspots.looks)}},
 	{LINE_runtimes, "jvms_unknown", "jvms.unknown", {OF(runtimes.hotspots.unknown)}},
 	{LINE_runtimes, "jvms_refused", "jvms.refused", {OF(runtimes.hotspots.refused)}},
+	{LINE_runtimes, "java_frames", "jvms.frames", {OF(java.frames)}},
+	{LINE_runtimes, "java_nameless", "jvms.nameless", {OF(java.nameless)}},
+	{LINE_runtimes, "java_cut", "jvms.cut", {OF(java.cut), OF(java.codes.calls_cut)}},
+	{LINE_runtimes, "java_names_cut", NULL,
+	 {OF(java.codes.names_cut), OF(java.codes.lines_cut)}},
+	{LINE_runtimes, "java_methods", NULL, {OF(java.codes.methods)}},
+	{LINE_runtimes, "java_compiled", NULL, {OF(java.codes.compiled)}},
+	{LINE_runtimes, "java_gone", NULL, {OF(java.codes.gone)}},
+	{LINE_runtimes, "java_unread", NULL, {OF(java.codes.unread)}},
+	{LINE_runtimes, "java_refused", NULL, {OF(java.codes.refused)}},
+	{LINE_runtimes, "java_bytes", NULL, {OF(java.codes.bytes)}},
 
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
@@ -349,6 +360,7 @@ static void read_parts(const struct report_sources *from, struct counted *now)
 	if (from->runtimes)
 		runtimes_counters(from->runtimes, &now->runtimes);
 	samples_runtime_counters(from->samples, &now->names);
+	samples_java_counters(from->samples, &now->java);
 	read_windows(from, now);
 	for (int i = 0; i < LACK_COUNT; i++)
 		now->lacks[i] = lack_times((enum lack)i);
@@ -372,6 +384,8 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 	now->is_there[LINE_jit] = now->jit.maps || now->jit.dumps || now->jit.foreign;
 	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes] ||
 				      now->runtimes.located || now->runtimes.unknown ||
+				      now->runtimes.hotspots.located ||
+				      now->runtimes.hotspots.unknown ||
 				      now->names.merged[MERGE_unsure] ||
 				      now->names.merged[MERGE_not_by_perf] ||
 				      now->runtimes.not_located || now->runtimes.contradicted;

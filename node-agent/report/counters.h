@@ -14,6 +14,7 @@
 #include "node-agent/kernel/lacks.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/report/report.h"
+#include "node-agent/stacks/java_frames.h"
 #include "node-agent/stacks/runtime_stack.h"
 
 /* Lines of the log, in its order, and groups of what is reported: LINE(name, "event", level). */
@@ -61,6 +62,7 @@ struct counted {
 	struct jit_files_counters jit;
 	struct runtimes_counters runtimes;
 	struct runtime_stacks_counters names;
+	struct java_frames_counters java;
 	struct stranger_reader_counters strangers;
 	uint64_t taken_whole; /* a sample whose stack waits counts once it is finished */
 	uint64_t cpus, times_lost, attributes_lost, lacks[LACK_COUNT];

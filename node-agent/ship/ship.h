@@ -60,7 +60,7 @@ struct ship_counters { /* cumulative */
 };
 
 /* A report that is waiting: everything but the host part, encoded and compressed. */
-enum { SHIP_COUNTERS_MAX = 128 };
+enum { SHIP_COUNTERS_MAX = 144 };
 
 struct ship_report {
 	uint8_t *gzip; /* owned; free() */

@@ -7,13 +7,14 @@
 #include "bpf/alloc.h"
 #include "bpf/runtime_frames.h"
 #include "node-agent/report/modules.h"
+#include "node-agent/stacks/java_frames.h"
 #include "node-agent/stacks/runtime_stack.h"
 #include "node-agent/stacks/stack_judge.h"
 #include "node-agent/stacks/stack_print.h"
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
-	NAMED_MAX = FRAMES_MAX + RUNTIME_FRAMES_MAX,
+	NAMED_MAX = FRAMES_MAX + RUNTIME_FRAMES_MAX + JAVA_CALLS_MAX,
 	ATTRIBUTES_MAX = 64, /* of one sample */
 	/* So many processes are told of at once, and so many more a report: a host that starts
 	 * thousands a second tells of some. */
@@ -29,6 +30,7 @@ struct samples {
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[NAMED_MAX + 1];
 	struct runtime_stacks *runtimes; /* NULL: there are none */
+	struct java_frames *java;        /* the same */
 	struct counted_attribute attributes[ATTRIBUTES_MAX];
 	uint32_t hour, tell_left; /* the report's; processes that may still be told of */
 };
@@ -42,8 +44,9 @@ struct samples *samples_new(const struct samples_sources *from, struct error *er
 		return NULL;
 	}
 	samples->from = *from;
-	if (from->runtimes && !(samples->runtimes = runtime_stacks_new(from->runtimes, err))) {
-		free(samples);
+	if (from->runtimes && (!(samples->runtimes = runtime_stacks_new(from->runtimes, err)) ||
+			       !(samples->java = java_frames_new(from->runtimes, err)))) {
+		samples_free(samples);
 		return NULL;
 	}
 	samples->hour = 1;
@@ -69,6 +72,8 @@ static struct counted_frame counted(const struct located_frame *located,
 	if (located->place == PLACE_FILE) {
 		frame.mapping = located->executable->index;
 		frame.address = located->address;
+	} else if (located->place == PLACE_JAVA) {
+		frame = java_frame_of(located);
 	} else if (located->place == PLACE_ANONYMOUS) {
 		/* Run-time addresses of anonymous memory mean nothing elsewhere: one frame
 		 * "[anon]", unless its program says what lies there. */
@@ -257,6 +262,8 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 					    count, NAMED_MAX - depth, merge);
 		if (join.is_whole)
 			*result = WALK_complete;
+		count = java_frames_name(samples->java, sample, samples->frames + depth, count,
+					 NAMED_MAX - depth);
 	}
 	return depth + count;
 }
@@ -574,10 +581,18 @@ void samples_runtime_counters(const struct samples *samples, struct runtime_stac
 		runtime_stacks_counters(samples->runtimes, out);
 }
 
+void samples_java_counters(const struct samples *samples, struct java_frames_counters *out)
+{
+	*out = (struct java_frames_counters){.frames = 0};
+	if (samples->java)
+		java_frames_counters(samples->java, out);
+}
+
 void samples_free(struct samples *samples)
 {
 	if (!samples)
 		return;
 	runtime_stacks_free(samples->runtimes);
+	java_frames_free(samples->java);
 	free(samples);
 }

@@ -25,6 +25,7 @@
 
 struct module_announcer;
 struct runtimes;
+struct java_frames_counters;
 struct runtime_stacks_counters;
 
 struct sample_counters { /* cumulative */
@@ -97,6 +98,7 @@ void samples_set_waits(struct samples *samples, const struct kernel_waits *waits
 
 /* All 0 where interpreters' frames are not read. */
 void samples_runtime_counters(const struct samples *samples, struct runtime_stacks_counters *out);
+void samples_java_counters(const struct samples *samples, struct java_frames_counters *out);
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 
 void samples_free(struct samples *samples);

@@ -3,6 +3,7 @@
  * told. Frames are written as addresses: 0x1… lie in a program whose entry point is 0x1000, 0x2… in
  * a library, 0x3… where it was mapped over something else, 0xa… in anonymous memory, 0xd… nowhere,
  * 0xe… in a file that could not be had. */
+#include "node-agent/stacks/java_frames.h"
 #include "node-agent/stacks/runtime_stack.h"
 #include "tests/check.h"
 
@@ -186,6 +187,36 @@ void runtime_stacks_counters(const struct runtime_stacks *stacks,
 			     struct runtime_stacks_counters *out)
 {
 	(void)stacks, (void)out;
+}
+
+/* --- nor of HotSpot's --- */
+
+struct java_frames *java_frames_new(struct runtimes *runtimes, struct error *err)
+{
+	(void)runtimes, (void)err;
+	return NULL;
+}
+
+void java_frames_free(struct java_frames *java)
+{
+	(void)java;
+}
+
+struct counted_frame java_frame_of(const struct located_frame *located)
+{
+	return (struct counted_frame){.kind = PROFILE_FRAME_NAMED, .address = located->address};
+}
+
+size_t java_frames_name(struct java_frames *java, const struct sample_event *sample,
+			struct counted_frame *frames, size_t count, size_t room)
+{
+	(void)java, (void)sample, (void)frames, (void)room;
+	return count;
+}
+
+void java_frames_counters(const struct java_frames *java, struct java_frames_counters *out)
+{
+	(void)java, (void)out;
 }
 
 /* --- aggregate: remembers the last one --- */
