@@ -38,8 +38,8 @@ static bool nm_find(const char *path, const char *name, uint64_t *address, uint6
 	FILE *pipe;
 
 	snprintf(command, sizeof command,
-		 "{ nm -S --defined-only '%s'; nm -D -S --defined-only '%s'; } 2>/dev/null | "
-		 "awk '$4 == \"%s\"'",
+		 "{ nm -S --defined-only '%s'; nm -D -S --defined-only --without-symbol-versions "
+		 "'%s'; } 2>/dev/null | awk '$4 == \"%s\"'",
 		 path, path, name);
 	pipe = popen(command, "r");
 	while (pipe && fgets(line, sizeof line, pipe))
@@ -188,6 +188,32 @@ static unsigned check_all(const char *pattern)
 	return count;
 }
 
+/* HotSpot's, by the tables that it exports. */
+static void check_jvms(void)
+{
+	static const char *const names[] = {
+#define NAME(number, name) name,
+		HOTSPOT_SYMBOLS(NAME)
+#undef NAME
+	};
+	glob_t found = {0};
+
+	if (glob("/usr/lib/jvm/*/lib/server/libjvm.so", 0, NULL, &found))
+		SKIP("no Java virtual machine");
+	for (size_t i = 0; i < found.gl_pathc && i < 2; i++) {
+		struct runtime_symbols symbols;
+		uint64_t address, bytes;
+
+		CHECK(read_file(found.gl_pathv[i], &symbols));
+		CHECK_NUMBER(symbols.language, RUNTIME_HOTSPOT);
+		CHECK(!symbols.loop_count && !symbols.state);
+		for (size_t at = 0; at < HOTSPOT_SYMBOL_COUNT; at++)
+			CHECK(nm_find(found.gl_pathv[i], names[at], &address, &bytes) &&
+			      symbols.hotspot[at] == address);
+	}
+	globfree(&found);
+}
+
 /* What has no interpreter, also where it has the word in it. */
 static void check_others(void)
 {
@@ -249,6 +275,7 @@ int main(void)
 
 	if (!CHECK(mkdtemp(folder)))
 		return checks_done();
+	check_jvms();
 	check_others();
 	check_split();
 	count = check_all("/usr/bin/python3.[0-9]*[0-9]") +
