@@ -181,7 +181,8 @@ static const struct option_row rows[] = {
 	 .offset = AT(interpreters),
 	 .fallback = "on",
 	 .argument = "on|off",
-	 .help = "frames of Python's functions, read from its processes' memory with each sample"},
+	 .help = "frames of Python's functions and of Java's methods, read from their processes' "
+		 "memory with each sample"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = AT(timestamps),

@@ -43,15 +43,15 @@ while True: pass
 """ % (186 if os.uname().machine == "x86_64" else 178)
 
 
-def place_bytes():
+def place_bytes(header="bpf/runtime_frames.h", name="struct runtime_place"):
     """As the compiler has it: the table is found by it."""
     program = os.path.join(WORK, "place_bytes")
     subprocess.run(["cc", "-x", "c", "-I.", "-o", program, "-"], check=True, text=True, input="""
 #include <linux/types.h>
-#include "bpf/runtime_frames.h"
+#include "%s"
 #include <stdio.h>
-int main(void) { printf("%zu", sizeof(struct runtime_place)); return 0; }
-""")
+int main(void) { printf("%%zu", sizeof(%s)); return 0; }
+""" % (header, name))
     return int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
 
 
@@ -69,9 +69,9 @@ def bpf(command, attributes):
 
 
 class Table:
-    """The agent's only hash of pids and places; made with the first."""
-    def __init__(self, agent):
-        self.agent, self.fd = agent, -1
+    """The agent's only hash of pids and places of that size; made with the first."""
+    def __init__(self, agent, count=PLACE_BYTES):
+        self.agent, self.fd, self.count = agent, -1, count
 
     def find(self):
         folder = "/proc/%d/fdinfo" % self.agent.pid
@@ -80,17 +80,21 @@ class Table:
                 lines = dict(line.split(":", 1) for line in open(os.path.join(folder, name)) if ":" in line)
             except OSError:
                 continue
-            if [lines.get(key, "").strip() for key in ("key_size", "value_size")] == ["4", str(PLACE_BYTES)]:
+            if [lines.get(key, "").strip() for key in ("key_size", "value_size")] == ["4", str(self.count)]:
                 self.fd = bpf(14, struct.pack("<III", int(lines["map_id"]), 0, 0))
                 break
         return self.fd >= 0
 
-    def get(self, pid):
-        key, value = ctypes.c_uint32(pid), ctypes.create_string_buffer(PLACE_BYTES)
+    def read(self, pid):
+        key, value = ctypes.c_uint32(pid), ctypes.create_string_buffer(self.count)
         if not self.find() or bpf(1, struct.pack("<IIQQQ", self.fd, 0, ctypes.addressof(key), ctypes.addressof(value),
                                                  0)):
             return None
-        return Place(*struct.unpack("<QIIQqqii", value.raw[:48]))
+        return value.raw
+
+    def get(self, pid):
+        value = self.read(pid)
+        return value and Place(*struct.unpack("<QIIQqqii", value[:48]))
 
 
 def agent(*more):
