@@ -9,12 +9,21 @@
 #include "bpf/stack_registers.bpf.h"
 
 enum {
-	/* 254 segments each: a block of 256 KiB and more with segments of 64 bytes */
-	HOTSPOT_HOPS_MAX = 24,
+	/* 254 segments each: blocks of 256 KiB with segments of 64 bytes; the interpreter's, which
+	 * is the one that may be larger, is found without */
+	HOTSPOT_HOPS_MAX = 16,
 	HOTSPOT_SEGMENT_FREE = 0xff,
 	HOTSPOT_BLOB_BYTES_MAX = 64 << 20,
 	HOTSPOT_FRAME_WORDS_MAX = 1 << 16,
 };
+
+/* 5.10 wants no loop whose last instruction is a call, and that is what compilers make of those
+ * that begin with a read. */
+#if defined(__bpf__)
+#define HOTSPOT_UNROLL _Pragma("unroll")
+#else
+#define HOTSPOT_UNROLL
+#endif
 
 /* The first eight bytes of a blob's name. */
 #define HOTSPOT_NAME_NMETHOD     0x00646f6874656d6eULL
@@ -66,6 +75,7 @@ static __always_inline int hotspot_blob_find(const struct hotspot_place *place, 
 	if (!heap)
 		return 1;
 	segment = (address - heap->low) >> (heap->segment_log2 & 31);
+	HOTSPOT_UNROLL
 	for (int i = 0; i < HOTSPOT_HOPS_MAX; i++) {
 		if (STACK_WALK_READ(&back, sizeof(back), heap->segment_map + segment))
 			return 1;
@@ -84,12 +94,13 @@ static __always_inline int hotspot_blob_find(const struct hotspot_place *place, 
 /* Memory may end behind the blob, with a page. */
 static __always_inline int hotspot_blob_fetch(struct hotspot_walk *java)
 {
-	const __u32 rest = -java->blob % STACK_PAGE_BYTES;
+	__u64 rest = -java->blob % STACK_PAGE_BYTES;
 
 	if (!STACK_WALK_READ(java->read, HOTSPOT_BLOB_BYTES, java->blob))
 		return 0;
 	if (rest >= HOTSPOT_BLOB_BYTES)
 		return 1;
+	__asm__ volatile("" : "+r"(rest)); /* the mask is for the verifier, and stays */
 	return STACK_WALK_READ(java->read, rest & (HOTSPOT_BLOB_BYTES - 1), java->blob) != 0;
 }
 

@@ -32,10 +32,12 @@ static __always_inline int hotspot_add(struct stack_walk *walk, __u64 *frames,
 {
 	__u64 at = (__u64)walk->first + walk->count - 1; /* 64 bits: as in stack_walk_add() */
 
+	__asm__ volatile("" : "+r"(at)); /* 5.10 has to see both words go by what is checked */
 	if (walk->count >= walk->limit || at >= STACK_FRAMES_ROOM - 1)
 		return stack_walk_end(walk, WALK_too_deep);
-	frames[at] = hotspot_word(kind, word);
-	frames[at + 1] = pointer;
+	frames += at;
+	frames[0] = hotspot_word(kind, word);
+	frames[1] = pointer;
 	walk->count++;
 	return 0;
 }
@@ -135,6 +137,7 @@ static __always_inline int hotspot_above(struct stack_walk *walk, const struct h
 	__u64 cfa = walk->sp + 8ULL * words, fp = 0, address = 0;
 
 	walk->is_guessed = 1;
+	HOTSPOT_UNROLL
 	for (int i = 0; i < 4; i++) {
 		cfa += 8;
 		if (!STACK_WALK_WORD(walk, &fp, cfa - 16) &&
@@ -419,6 +422,7 @@ static __always_inline int hotspot_called_entering(struct stack_walk *walk,
 	__u64 address = 0;
 
 	walk->is_guessed = 1;
+	HOTSPOT_UNROLL
 	for (__u32 i = 0; i < 3; i++)
 		if (!STACK_WALK_WORD(walk, &address, walk->sp + 8 * i) &&
 		    hotspot_is_called(java, place, address))

@@ -71,11 +71,17 @@ static int print_nothing(enum libbpf_print_level level, const char *format, va_l
 	return 0;
 }
 
-/* The verifier's reason is the last line before its statistics ("processed 38215 insns …"). */
+/* The verifier's reason is the last line before its statistics ("verification time 1250 usec",
+ * "stack depth 0+8", "processed 38215 insns …"). */
 static void verifier_reason(char *reason, size_t room)
 {
-	char *end = strstr(verifier_log, "\nprocessed "), *line;
+	static const char *const statistics[] = {"verification time ", "processed "};
+	char *end = NULL, *line;
 
+	for (size_t i = 0; i < 2 && !end; i++)
+		end = strstr(verifier_log, statistics[i]);
+	if (end && end > verifier_log)
+		end--;
 	*reason = '\0';
 	if (end)
 		*end = '\0';
