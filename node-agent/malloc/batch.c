@@ -59,6 +59,7 @@ struct waiting {
 };
 
 static struct waiting *waiting; /* NULL: nothing is batched */
+static bool is_over;
 static uintptr_t main_thread;   /* its thread pointer */
 static uintptr_t heap_start;    /* brk(2)'s: no code is there, and no stack */
 static ptrdiff_t context_at;    /* from the thread pointer to what it serves; 0: nothing says so */
@@ -315,7 +316,7 @@ bool batch_add(uintptr_t address, uint64_t bytes, uint64_t weighted)
 	if (!waiting || !probe_batch_listeners || serves_request(thread))
 		return false;
 	head.time_ns = monotonic_ns();
-	if (is_single(head.time_ns)) {
+	if (__atomic_load_n(&is_over, __ATOMIC_RELAXED) || is_single(head.time_ns)) {
 		batch_tick();
 		return false;
 	}
@@ -350,6 +351,11 @@ void batch_flush(void)
 {
 	if (waiting)
 		flush_older(monotonic_ns(), 0);
+}
+
+void batch_end(void)
+{
+	__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
 }
 
 void batch_drop(void)

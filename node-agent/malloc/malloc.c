@@ -123,7 +123,11 @@ RARE static uint64_t sample_next(size_t size, const void *from)
 			settle(false);
 		count = site_sample(&rates, call_place((uintptr_t)from, (uintptr_t)self));
 	}
-	return count ? drawn_by << 32 | count : 0;
+	if (!count)
+		return 0;
+	if (unlikely(python_calls(from)))
+		batch_end();
+	return drawn_by << 32 | count;
 }
 
 static uint64_t sample_weight(uint64_t sample, size_t size)

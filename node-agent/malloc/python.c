@@ -2,6 +2,9 @@
 #include "node-agent/malloc/python.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
 
 /* PyObjectArenaAllocator */
 struct arena_allocator {
@@ -14,6 +17,8 @@ static struct arena_allocator next;
 static void *(*arena_taken)(void *arena, size_t bytes, const void *from);
 static void (*arena_given)(void *arena);
 
+static int (*find_object)(void *address, struct dl_find_object *found); /* NULL: nobody asks */
+
 static void *find(const char *name)
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
@@ -24,7 +29,22 @@ static void *find(const char *name)
 
 bool python_is_there(void)
 {
-	return find("Py_IsInitialized");
+	if (find("Py_IsInitialized"))
+		return true;
+	*(void **)&find_object = find("_dl_find_object");
+	return false;
+}
+
+bool python_calls(const void *from)
+{
+	static const char library[] = "libpython";
+	struct dl_find_object object;
+	const char *name;
+
+	if (!find_object || find_object((void *)(uintptr_t)from, &object))
+		return false;
+	name = object.dlfo_link_map->l_name ? strrchr(object.dlfo_link_map->l_name, '/') : NULL;
+	return name && !strncmp(name + 1, library, sizeof library - 1);
 }
 
 static void *python_arena(void *context, size_t bytes)

@@ -268,6 +268,18 @@ static void test_what_is_damaged(void)
 	CHECK(!alloc_batch_next(&told.event, &at, &one));
 }
 
+/* What waits is told, and nothing more waits. */
+static void test_end(void)
+{
+	const unsigned before = batches;
+
+	CHECK(wait_in(9, 1, 1) || wait_in(9, 1, 1));
+	batch_end();
+	CHECK(!wait_in(9, 1, 1) && !wait_in(9, 1, 1));
+	batch_flush();
+	CHECK_NUMBER(batches, before + 1);
+}
+
 int main(void)
 {
 	batch_init();
@@ -280,5 +292,6 @@ int main(void)
 	test_signals();
 	test_nobody_listens();
 	test_what_is_damaged();
+	test_end();
 	return checks_done();
 }
