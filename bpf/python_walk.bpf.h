@@ -36,16 +36,13 @@ enum { RUNTIME_STEPS_A_FRAME = 2 };
 
 struct runtime_walk {
 	struct runtime_layout layout;
-	__u64 frame;             /* whose turn it is; 0: the list is at its end */
-	__u64 seen;              /* one that came before, */
-	__u32 steps, seen_until; /* which is another one from that step on */
-	__u32 first, count;      /* words: where they begin and how many there are */
-	__u32 frames, limit;     /* how many, and most; 1 to RUNTIME_FRAMES_MAX */
-	__u16 code_from;         /* of what is read of a code object; this and how much: */
-	__u8 code_bytes, frame_bytes;
-	__u8 is_other; /* the state is of an interpreter that is not the first */
-	__u8 reserved[3];
-	__u64 read[RUNTIME_READ_MAX / sizeof(__u64) + 2]; /* of one object */
+	__u64 frame;              /* whose turn it is; 0: the list is at its end */
+	__u64 seen;               /* one that came before, */
+	__u32 steps, seen_until;  /* which is another one from that step on */
+	__u32 first, count;       /* words: where they begin and how many there are */
+	__u32 frames, limit;      /* how many, and most; 1 to RUNTIME_FRAMES_MAX */
+	__u32 is_other, reserved; /* the state is of an interpreter that is not the first */
+	__u64 read[RUNTIME_STATE_MAX / sizeof(__u64)]; /* of one object */
 };
 
 /* --- what was read: offsets that do not fit in give some of its other bytes --- */
@@ -63,6 +60,11 @@ static __always_inline __u32 runtime_read_int(const struct runtime_walk *walk, _
 static __always_inline __u8 runtime_read_byte(const struct runtime_walk *walk, __u32 at)
 {
 	return *((const __u8 *)walk->read + (at & RUNTIME_READ_MAX));
+}
+
+static __always_inline __u64 runtime_read_state(const struct runtime_walk *walk, __u32 at)
+{
+	return *(const __u64 *)((const __u8 *)walk->read + (at & (RUNTIME_STATE_MAX - 8)));
 }
 
 /* --- words --- */
@@ -85,7 +87,7 @@ static __always_inline int runtime_walk_end(struct runtime_walk *walk, __u64 *wo
 }
 
 /* The last frame was entered from C; where it is said to be already, or there is none, the loop was
- * entered for one that has returned. */
+ * entered for one that has returned. Returns why the list ends, or 0. */
 static __always_inline int runtime_walk_entry(struct runtime_walk *walk, __u64 *words)
 {
 	__u64 at = (__u64)walk->first + walk->count - 1;
@@ -95,7 +97,7 @@ static __always_inline int runtime_walk_entry(struct runtime_walk *walk, __u64 *
 		return 0;
 	}
 	if (walk->frames >= walk->limit)
-		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+		return RUNTIME_END_CUT;
 	walk->frames++;
 	runtime_walk_add(walk, words, runtime_frame_code(0));
 	runtime_walk_add(walk, words, runtime_frame_place(RUNTIME_POSITION_NONE, 0, 1));
@@ -111,122 +113,72 @@ static __always_inline int runtime_is_address(__u64 address)
 
 enum { PYTHON_NONE = 0, PYTHON_FOUND = 1, PYTHON_UNREAD = 2 };
 
-/* Is the one that is told of there this thread's? in: as thread_in. */
-static __always_inline int python_state_at(const struct runtime_place *place, __u64 pointer,
-					   __u64 at, __s32 in, __u64 *state)
+/* Is the one that is told of there this thread's? Then walk->read has it. in: as thread_in. */
+static __always_inline int python_state_at(struct runtime_walk *walk,
+					   const struct runtime_place *place, __u64 pointer,
+					   __u64 at, __s32 in)
 {
-	__u64 id;
+	__u64 state;
 
-	if (RUNTIME_READ(state, sizeof(*state), at))
+	if (RUNTIME_READ(&state, sizeof(state), at))
 		return PYTHON_UNREAD;
-	if (*state && in >= 0 && RUNTIME_READ(state, sizeof(*state), *state + (__u32)in))
+	if (state && in >= 0 && RUNTIME_READ(&state, sizeof(state), state + (__u32)in))
 		return PYTHON_UNREAD;
-	if (!*state)
+	if (!state)
 		return PYTHON_NONE;
-	if (RUNTIME_READ(&id, sizeof(id), *state + place->layout.tstate_thread_id))
+	if (RUNTIME_READ(walk->read, walk->layout.state_read & (RUNTIME_STATE_MAX - 1), state))
 		return PYTHON_UNREAD;
-	return id == pointer + place->thread_id_minus_tp ? PYTHON_FOUND : PYTHON_NONE;
-}
-
-static __always_inline int python_state_is_other(const struct runtime_place *place, __u64 state)
-{
-	__u64 interpreter;
-
-	return place->first_interpreter &&
-	       !RUNTIME_READ(&interpreter, sizeof(interpreter),
-			     state + place->layout.tstate_interp) &&
-	       interpreter != place->first_interpreter;
+	return runtime_read_state(walk, walk->layout.tstate_thread_id) ==
+			       pointer + place->thread_id_minus_tp
+		       ? PYTHON_FOUND
+		       : PYTHON_NONE;
 }
 
 /* UNREAD: some place was not there, and no other one has it. */
-static __always_inline int python_state_find(const struct runtime_place *place, __u64 pointer,
-					     __u64 *state)
+static __always_inline int python_state_find(struct runtime_walk *walk,
+					     const struct runtime_place *place, __u64 pointer)
 {
 	int missed = PYTHON_NONE, found;
 
-	if (place->current_at) {
-		missed |= found = python_state_at(place, pointer, place->current_at, -1, state);
+	for (int i = 0; i < 3; i++) {
+		const __s64 offset = i == 1 ? place->thread_at : place->other_at;
+		const __u64 at = i ? pointer + offset : place->current_at;
+
+		if (i ? !offset : !at)
+			continue;
+		found = python_state_at(walk, place, pointer, at,
+					!i       ? -1
+					: i == 1 ? place->thread_in
+						 : place->other_in);
 		if (found == PYTHON_FOUND)
 			return found;
-	}
-	if (place->thread_at) {
-		missed |= found = python_state_at(place, pointer, pointer + place->thread_at,
-						  place->thread_in, state);
-		if (found == PYTHON_FOUND)
-			return found;
-	}
-	if (place->other_at) {
-		missed |= found = python_state_at(place, pointer, pointer + place->other_at,
-						  place->other_in, state);
-		if (found == PYTHON_FOUND)
-			return found;
+		missed |= found;
 	}
 	return missed;
 }
 
 /* --- the list --- */
 
-static __always_inline __u32 runtime_most(__u32 one, __u32 other)
-{
-	return one > other ? one : other;
-}
-
-static __always_inline __u32 runtime_least(__u32 one, __u32 other)
-{
-	return one < other ? one : other;
-}
-
-/* How much of a frame and of a code object has all that is asked of them: not a byte more, behind
- * which a page may end. False: more than there is room for. */
-static __always_inline int python_walk_spans(struct runtime_walk *walk)
-{
-	const struct runtime_layout *layout = &walk->layout;
-	__u32 end = runtime_most(layout->frame_code, layout->frame_previous) + 8, from;
-
-	end = runtime_most(end, layout->frame_instr +
-					(layout->flags & RUNTIME_INSTR_IS_POINTER ? 8 : 4));
-	if (layout->frame_entry != RUNTIME_OFFSET_NONE)
-		end = runtime_most(end, layout->frame_entry + 1);
-	if (end > RUNTIME_READ_MAX)
-		return 0;
-	walk->frame_bytes = end;
-	from = runtime_least(runtime_least(layout->code_argcount, layout->code_kwonly),
-			     runtime_least(layout->code_flags, layout->code_firstline));
-	from = runtime_least(from, runtime_least(layout->code_name, layout->code_filename));
-	from = runtime_least(from, layout->code_lines) & ~7U;
-	end = runtime_most(runtime_most(layout->code_argcount, layout->code_kwonly),
-			   runtime_most(layout->code_flags, layout->code_firstline)) +
-	      4;
-	end = runtime_most(end, runtime_most(layout->code_name, layout->code_filename) + 8);
-	end = runtime_most(end, layout->code_lines + 8) - from;
-	if (end > RUNTIME_READ_MAX)
-		return 0;
-	walk->code_from = from;
-	walk->code_bytes = end;
-	return 1;
-}
-
 /* To the innermost frame. 1: there is none, or the walk has ended. pointer: the thread's. */
 static __always_inline int python_walk_begin(struct runtime_walk *walk, __u64 *words,
 					     const struct runtime_place *place, __u64 pointer)
 {
-	__u64 state = 0;
 	int found;
 
 	walk->layout = place->layout;
 	walk->count = walk->frames = walk->steps = 0;
-	walk->is_other = 0;
 	walk->seen = 0;
 	walk->seen_until = 2;
-	if (!pointer || place->language != RUNTIME_CPYTHON || !python_walk_spans(walk))
+	if (!pointer || place->language != RUNTIME_CPYTHON || !walk->layout.frame_read)
 		return 1;
-	found = python_state_find(place, pointer, &state);
+	found = python_state_find(walk, place, pointer);
 	if (found != PYTHON_FOUND)
 		return found == PYTHON_UNREAD ? runtime_walk_end(walk, words, RUNTIME_END_UNREAD)
 					      : 1;
-	walk->is_other = python_state_is_other(place, state);
-	if (RUNTIME_READ(&walk->frame, sizeof(walk->frame), state + walk->layout.tstate_frame))
-		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
+	walk->is_other = place->first_interpreter &&
+			 runtime_read_state(walk, walk->layout.tstate_interp) !=
+				 place->first_interpreter;
+	walk->frame = runtime_read_state(walk, walk->layout.tstate_frame);
 	if (walk->frame && walk->layout.cframe_frame != RUNTIME_OFFSET_NONE &&
 	    RUNTIME_READ(&walk->frame, sizeof(walk->frame),
 			 walk->frame + walk->layout.cframe_frame))
@@ -256,11 +208,11 @@ static __always_inline __u32 python_position(const struct runtime_walk *walk, __
 static __always_inline __u64 python_marks(struct runtime_walk *walk, __u64 code)
 {
 	const struct runtime_layout *layout = &walk->layout;
-	const __u32 from = walk->code_from;
+	const __u32 from = layout->code_from;
 	__u32 flags;
 	__u16 cookie;
 
-	if (RUNTIME_READ(walk->read, walk->code_bytes, code + from))
+	if (RUNTIME_READ(walk->read, layout->code_read, code + from))
 		return 0;
 	flags = runtime_read_int(walk, layout->code_flags - from);
 	cookie = runtime_cookie(runtime_read_int(walk, layout->code_argcount - from),
@@ -273,7 +225,7 @@ static __always_inline __u64 python_marks(struct runtime_walk *walk, __u64 code)
 	       (runtime_code_is_generator(flags) ? RUNTIME_FRAME_GENERATOR : 0);
 }
 
-/* Of the frame that was read and is to be shown. */
+/* Of the frame that was read and is to be shown. Returns why the list ends, or 0. */
 static __always_inline int python_walk_frame(struct runtime_walk *walk, __u64 *words, int is_entry)
 {
 	/* 3.14 has tags in its lowest bits. */
@@ -281,9 +233,9 @@ static __always_inline int python_walk_frame(struct runtime_walk *walk, __u64 *w
 	__u32 position;
 
 	if (walk->frames >= walk->limit)
-		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+		return RUNTIME_END_CUT;
 	if (!runtime_is_address(code))
-		return runtime_walk_end(walk, words, RUNTIME_END_WRONG);
+		return RUNTIME_END_WRONG;
 	position = python_position(walk, code);
 	walk->frames++;
 	runtime_walk_add(walk, words, runtime_frame_code(code));
@@ -305,32 +257,45 @@ static __always_inline int python_walk_is_loop(struct runtime_walk *walk)
 	return 0;
 }
 
-/* One frame, or one that stands for an entry. 1: the walk has ended. */
-static __always_inline int python_walk_step(struct runtime_walk *walk, __u64 *words)
+/* One frame, or one that stands for an entry. Returns why the list ends, or 0. */
+static __always_inline int python_walk_next(struct runtime_walk *walk, __u64 *words)
 {
 	const struct runtime_layout *layout = &walk->layout;
 	const __u64 frame = walk->frame;
+	int is_entry;
 	__u8 entry;
 
-	if (!frame)
-		return walk->is_other ? runtime_walk_end(walk, words, RUNTIME_END_OTHER) : 1;
 	if (!runtime_is_address(frame))
-		return runtime_walk_end(walk, words, RUNTIME_END_WRONG);
+		return RUNTIME_END_WRONG;
 	if (walk->steps++ >= walk->limit * RUNTIME_STEPS_A_FRAME)
-		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+		return RUNTIME_END_CUT;
 	if (python_walk_is_loop(walk))
-		return runtime_walk_end(walk, words, RUNTIME_END_LOOP);
-	if (RUNTIME_READ(walk->read, walk->frame_bytes, frame))
-		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
+		return RUNTIME_END_LOOP;
+	if (RUNTIME_READ(walk->read, layout->frame_read, frame))
+		return RUNTIME_END_UNREAD;
 	walk->frame = runtime_read_word(walk, layout->frame_previous);
 	entry = runtime_read_byte(walk, layout->frame_entry);
-	if (!(layout->flags & RUNTIME_ENTRY_IS_SHIM))
-		return python_walk_frame(walk, words,
-					 layout->frame_entry == RUNTIME_OFFSET_NONE ||
-						 entry == layout->entry_value);
-	if (entry < layout->entry_value)
-		return python_walk_frame(walk, words, 0);
-	return runtime_walk_entry(walk, words);
+	if (layout->flags & RUNTIME_ENTRY_IS_SHIM) {
+		if (entry >= layout->entry_value)
+			return runtime_walk_entry(walk, words);
+		is_entry = 0;
+	} else {
+		is_entry = layout->frame_entry == RUNTIME_OFFSET_NONE ||
+			   entry == layout->entry_value;
+	}
+	return python_walk_frame(walk, words, is_entry);
+}
+
+/* 1: the walk has ended. */
+static __always_inline int python_walk_step(struct runtime_walk *walk, __u64 *words)
+{
+	const int why = walk->frame      ? python_walk_next(walk, words)
+			: walk->is_other ? RUNTIME_END_OTHER
+					 : 0;
+
+	if (why)
+		return runtime_walk_end(walk, words, why);
+	return !walk->frame && !walk->is_other;
 }
 
 #endif

@@ -11,10 +11,10 @@ enum {
 	/* Of objects that are near each other, as those are that call each other: their marks are
 	 * in few cache lines. Less than 32 KiB in all, which the kernel has in large pages. */
 	RUNTIME_CODES_GROUPS = 240,
-	RUNTIME_CODES_GROUP = 32,   /* are told once; what takes another's place is told again */
-	RUNTIME_CODES_TRIED = 16,   /* places for one */
-	RUNTIME_CODES_LOOKED = 12,  /* innermost frames, where what lives shortly is: others are
-				       looked for in the process' memory */
+	RUNTIME_CODES_GROUP = 32,  /* are told once; what takes another's place is told again */
+	RUNTIME_CODES_TRIED = 16,  /* places for one */
+	RUNTIME_CODES_LOOKED = 12, /* innermost frames, where what lives shortly is: others are
+				      looked for in the process' memory */
 };
 
 struct runtime_codes_group {
@@ -100,7 +100,7 @@ static __always_inline int runtime_code_send(const struct sample_scratch *s, __u
 	event->tgid = s->event.tgid;
 	event->exec_id = s->event.exec_id;
 	event->address = address;
-	runtime_code_fill(layout, (__u32)s->runtime.code_from + s->runtime.code_bytes, event);
+	runtime_code_fill(layout, (__u32)layout->code_from + layout->code_read, event);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }

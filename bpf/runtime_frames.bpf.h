@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The frames that an interpreter has of the current thread, behind the native ones of its sample.
- * Nothing is looked up before the first process has an interpreter: then user space makes the
- * table. */
+/* The frames that an interpreter has of the current thread, behind the native ones of its sample. A
+ * process without one is told by one cache line; tables of places are made by user space for
+ * processes that have one. Arrays alone: looking into them calls nothing. */
 #ifndef BPF_RUNTIME_FRAMES_BPF_H
 #define BPF_RUNTIME_FRAMES_BPF_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/sample_scratch.bpf.h"
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RUNTIME_PIDS_GROUPS);
+	__type(key, __u32);
+	__type(value, struct runtime_pids);
+} runtime_pids SEC(".maps");
+
 struct runtime_places {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, RUNTIME_PROCESSES);
-	__uint(key_size, sizeof(__u32)); /* tgid */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RUNTIME_TABLE);
+	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct runtime_place));
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
+	__uint(max_entries, RUNTIME_TABLES);
 	__type(key, __u32);
 	__type(value, __u32);
 	__array(values, struct runtime_places);
@@ -25,16 +32,32 @@ struct {
 
 enum { RUNTIME_STEPS_A_CALL = 4 };
 
+/* RUNTIME_PROCESSES: none. */
+static __always_inline __u32 runtime_place_number(__u32 tgid)
+{
+	__u32 key = runtime_pids_of(tgid);
+	const struct runtime_pids *pids = bpf_map_lookup_elem(&runtime_pids, &key);
+
+	for (int i = 0; pids && i < RUNTIME_PIDS_GROUP; i++)
+		if (pids->tgids[i] == tgid)
+			return pids->places[i];
+	return RUNTIME_PROCESSES;
+}
+
 static __always_inline const struct runtime_place *
 runtime_place_of(const struct sample_event *event)
 {
+	const __u32 number = runtime_place_number(event->tgid);
+	__u32 table = number / RUNTIME_TABLE, key = number % RUNTIME_TABLE;
 	const struct runtime_place *place;
-	__u32 key = 0, tgid = event->tgid;
-	void *places = bpf_map_lookup_elem(&runtimes, &key);
+	void *places;
 
+	if (number >= RUNTIME_PROCESSES)
+		return 0;
+	places = bpf_map_lookup_elem(&runtimes, &table);
 	if (!places)
 		return 0;
-	place = bpf_map_lookup_elem(places, &tgid);
+	place = bpf_map_lookup_elem(places, &key);
 	if (!place || (place->start_time_ns && (place->exec_id != event->exec_id ||
 						place->start_time_ns != event->start_time_ns)))
 		return 0;

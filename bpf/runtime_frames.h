@@ -124,9 +124,9 @@ enum runtime_layout_flags {
 	RUNTIME_ENTRY_IS_SHIM = 1 << 2,
 };
 
-/* Offsets in bytes. What is read of one object lies within RUNTIME_READ_MAX of them: of a frame
- * from its beginning on, of code_argcount to code_firstline from the first of these on. */
-enum { RUNTIME_READ_MAX = 255 };
+/* Offsets in bytes. What is read of one object lies within so many of them: of a state and a frame
+ * from its beginning on, of a code object from the first of its members on. */
+enum { RUNTIME_READ_MAX = 255, RUNTIME_STATE_MAX = 512 };
 
 struct runtime_layout {
 	__u16 tstate_thread_id;
@@ -145,8 +145,55 @@ struct runtime_layout {
 	 * on are the bytes of each; where these begin at the latest. What is said to be elsewhere
 	 * than in the first RUNTIME_CODE_CHUNK has as many as there is room for. */
 	__u8 text_length, text_state, text_kind, text_data;
-	__u8 reserved[2];
+	/* What is read of each object has all of these: see runtime_layout_spans() */
+	__u8 frame_read, code_read;
+	__u16 code_from, state_read;
+	__u32 reserved;
 };
+
+static inline __u32 runtime_most(__u32 one, __u32 other)
+{
+	return one > other ? one : other;
+}
+
+static inline __u32 runtime_least(__u32 one, __u32 other)
+{
+	return one < other ? one : other;
+}
+
+/* How much of each object is read: not a byte more than what is asked for, behind which a page may
+ * end. 0: that is more than there is room for, and no list is read. */
+static inline int runtime_layout_spans(struct runtime_layout *layout)
+{
+	const __u32 instr = layout->flags & RUNTIME_INSTR_IS_POINTER ? 8 : 4;
+	const __u32 ints = runtime_most(runtime_most(layout->code_argcount, layout->code_kwonly),
+					runtime_most(layout->code_flags, layout->code_firstline));
+	const __u32 from_ints =
+		runtime_least(runtime_least(layout->code_argcount, layout->code_kwonly),
+			      runtime_least(layout->code_flags, layout->code_firstline));
+	__u32 frame = runtime_most(layout->frame_code, layout->frame_previous) + 8, state, from,
+	      code;
+
+	frame = runtime_most(frame, layout->frame_instr + instr);
+	if (layout->frame_entry != RUNTIME_OFFSET_NONE)
+		frame = runtime_most(frame, layout->frame_entry + 1);
+	from = runtime_least(runtime_least(from_ints, layout->code_lines),
+			     runtime_least(layout->code_name, layout->code_filename)) &
+	       ~7U;
+	code = runtime_most(layout->code_name, layout->code_filename);
+	code = runtime_most(ints + 4, runtime_most(code, layout->code_lines) + 8) - from;
+	state = runtime_most(layout->tstate_thread_id,
+			     runtime_most(layout->tstate_interp, layout->tstate_frame)) +
+		8;
+	layout->frame_read = layout->code_read = 0;
+	if (frame > RUNTIME_READ_MAX || code > RUNTIME_READ_MAX || state >= RUNTIME_STATE_MAX)
+		return 0;
+	layout->frame_read = (__u8)frame;
+	layout->code_read = (__u8)code;
+	layout->code_from = (__u16)from;
+	layout->state_read = (__u16)state;
+	return 1;
+}
 
 /* One per process that has an interpreter; identity as in samples, start_time_ns 0: whoever has the
  * number, since no sample has told yet who that is. The state of the sampled thread
@@ -164,6 +211,26 @@ struct runtime_place {
 	__u64 first_interpreter;  /* an address; 0: not known */
 	struct runtime_layout layout;
 };
+
+/* Which process has which place: a cache line for each group of pids. Places are in tables of less
+ * than 32 KiB, as the pids are, which the kernel has in large pages: others cost more to look at.
+ */
+enum {
+	RUNTIME_PIDS_GROUPS = 480,
+	RUNTIME_PIDS_GROUP = 10,
+	RUNTIME_TABLES = 4,
+	RUNTIME_TABLE = RUNTIME_PROCESSES / RUNTIME_TABLES,
+};
+struct runtime_pids {
+	__u32 tgids[RUNTIME_PIDS_GROUP]; /* 0: nobody */
+	__u16 places[RUNTIME_PIDS_GROUP];
+	__u32 reserved;
+};
+
+static inline __u32 runtime_pids_of(__u32 tgid)
+{
+	return (tgid * 0x9e3779b1U >> 16) * RUNTIME_PIDS_GROUPS >> 16;
+}
 
 /* --- code objects --- */
 

@@ -208,6 +208,7 @@ static bool open_runtimes(struct agent *agent, struct error *err)
 		.table = agent->table,
 		.pages = agent->pages,
 		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES),
+		.pids_map = capture_map(agent->capture, KERNEL_MAP_RUNTIME_PIDS),
 		.hotspots_map = capture_map(agent->capture, KERNEL_MAP_HOTSPOTS)};
 
 	if (agent->options->interpreters != INTERPRETERS_ON)

@@ -31,8 +31,9 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(PROCESS_BLOCKS, cpu, process_blocks)                                                   \
 	MAP(COPIES, cpu, copies) /* ring buffer of struct stack_copy_event */                      \
 	MAP(THREAD_CONTEXTS, cpu, thread_contexts) /* array of one hash; empty */                  \
-	MAP(RUNTIMES, cpu, runtimes) /* the same, of struct runtime_place */                       \
-	MAP(HOTSPOTS, cpu, hotspots) /* the same, of struct hotspot_place */                       \
+	MAP(RUNTIMES, cpu, runtimes) /* array of arrays of struct runtime_place; empty */          \
+	MAP(RUNTIME_PIDS, cpu, runtime_pids) /* which of these a process has */                    \
+	MAP(HOTSPOTS, cpu, hotspots) /* array of one hash of struct hotspot_place; empty */        \
 	MAP(THREADS, off_cpu, threads) /* hash of __u32 tid → struct thread_switch */              \
 	MAP(SWITCH_RATES, off_cpu, switch_rates)                                                   \
 	MAP(UNSAMPLED, off_cpu, unsampled)                                                         \

@@ -175,6 +175,7 @@ static void set_layout(const struct python_layout *from, struct runtime_layout *
 		to->flags |= RUNTIME_INSTR_IS_UNITS;
 	if (from->flags & PYTHON_ENTRY_IS_SHIM)
 		to->flags |= RUNTIME_ENTRY_IS_SHIM;
+	runtime_layout_spans(to);
 }
 
 /* --- the list of states --- */

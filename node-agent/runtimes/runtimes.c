@@ -224,7 +224,7 @@ struct runtimes *runtimes_new(const struct runtimes_sources *from, struct error 
 		return NULL;
 	}
 	runtimes->from = *from;
-	runtime_places_init(&runtimes->places, from->places_map);
+	runtime_places_init(&runtimes->places, from->places_map, from->pids_map);
 	runtimes->now_ms = monotonic_ms();
 	runtimes->due_ms = INT64_MAX;
 	runtimes->files = runtime_files_new(from->table, from->pages, err);

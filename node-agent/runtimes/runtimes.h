@@ -24,7 +24,7 @@
 struct runtimes_sources { /* borrowed */
 	struct process_table *table;
 	struct code_pages *pages;
-	int places_map; /* KERNEL_MAP_RUNTIMES; −1: there is none */
+	int places_map, pids_map; /* KERNEL_MAP_RUNTIMES, …_PIDS; −1: there is none */
 	/* Nobody reads lists: which samples lack theirs is all that is asked, and files say that. */
 	bool has_no_lists;
 	int hotspots_map; /* KERNEL_MAP_HOTSPOTS; −1: nobody walks stacks of Java's */

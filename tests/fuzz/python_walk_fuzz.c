@@ -37,6 +37,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	if (length >= sizeof place && words) {
 		memcpy(&place, bytes, sizeof place);
 		place.language = RUNTIME_CPYTHON;
+		runtime_layout_spans(&place.layout);
 		memory = bytes + sizeof place;
 		memory_bytes = length - sizeof place;
 		if (!python_walk_begin(&walk, (__u64 *)words, &place, MEMORY_AT))

@@ -43,20 +43,27 @@ while True: pass
 """ % (186 if os.uname().machine == "x86_64" else 178)
 
 
-def place_bytes(header="bpf/runtime_frames.h", name="struct runtime_place"):
-    """As the compiler has it: the table is found by it."""
-    program = os.path.join(WORK, "place_bytes")
+def compiled(header, *numbers):
+    """As the compiler has them."""
+    program = os.path.join(WORK, "compiled")
     subprocess.run(["cc", "-x", "c", "-I.", "-o", program, "-"], check=True, text=True, input="""
 #include <linux/types.h>
 #include "%s"
 #include <stdio.h>
-int main(void) { printf("%%zu", sizeof(%s)); return 0; }
-""" % (header, name))
-    return int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+int main(void) { %s return 0; }
+""" % (header, " ".join('printf("%%lu ", (unsigned long)(%s));' % number for number in numbers)))
+    return [int(n) for n in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()]
+
+
+def place_bytes(header, name):
+    """The table is found by it."""
+    return compiled(header, "sizeof(%s)" % name)[0]
 
 
 os.makedirs(WORK, exist_ok=True)
-PLACE_BYTES = place_bytes()
+PLACE_BYTES, PIDS_BYTES, PIDS_GROUP, PIDS_GROUPS, PLACES = compiled(
+    "bpf/runtime_frames.h", "sizeof(struct runtime_place)", "sizeof(struct runtime_pids)", "RUNTIME_PIDS_GROUP",
+    "RUNTIME_PIDS_GROUPS", "RUNTIME_TABLE")
 Place = collections.namedtuple("Place", "start exec_id language current thread_at other_at thread_in other_in")
 
 
@@ -69,9 +76,9 @@ def bpf(command, attributes):
 
 
 class Table:
-    """The agent's only hash of pids and places of that size; made with the first."""
-    def __init__(self, agent, count=PLACE_BYTES):
-        self.agent, self.fd, self.count = agent, -1, count
+    """The agent's only map of values of that size (and so many); made with the first."""
+    def __init__(self, agent, count, entries=None):
+        self.agent, self.fd, self.count, self.entries = agent, -1, count, entries
 
     def find(self):
         folder = "/proc/%d/fdinfo" % self.agent.pid
@@ -80,20 +87,31 @@ class Table:
                 lines = dict(line.split(":", 1) for line in open(os.path.join(folder, name)) if ":" in line)
             except OSError:
                 continue
-            if [lines.get(key, "").strip() for key in ("key_size", "value_size")] == ["4", str(self.count)]:
+            if [lines.get(key, "").strip() for key in ("key_size", "value_size")] == ["4", str(self.count)] and (
+                    self.entries is None or int(lines["max_entries"]) == self.entries):
                 self.fd = bpf(14, struct.pack("<III", int(lines["map_id"]), 0, 0))
                 break
         return self.fd >= 0
 
-    def read(self, pid):
-        key, value = ctypes.c_uint32(pid), ctypes.create_string_buffer(self.count)
+    def read(self, key):
+        key, value = ctypes.c_uint32(key), ctypes.create_string_buffer(self.count)
         if not self.find() or bpf(1, struct.pack("<IIQQQ", self.fd, 0, ctypes.addressof(key), ctypes.addressof(value),
                                                  0)):
             return None
         return value.raw
 
+
+class Places:
+    """Of the first of the agent's tables of places, and which process has which."""
+    def __init__(self, agent):
+        self.pids, self.places = Table(agent, PIDS_BYTES, PIDS_GROUPS), Table(agent, PLACE_BYTES, PLACES)
+
     def get(self, pid):
-        value = self.read(pid)
+        group = self.pids.read((pid * 0x9e3779b1 % 2**32 >> 16) * PIDS_GROUPS >> 16)  # runtime_pids_of()
+        group = struct.unpack_from("<%dI%dH" % (PIDS_GROUP, PIDS_GROUP), group) if group else []
+        if pid not in group[:PIDS_GROUP]:
+            return None
+        value = self.places.read(group[PIDS_GROUP + group.index(pid)])
         return value and Place(*struct.unpack("<QIIQqqii", value[:48]))
 
 
@@ -105,7 +123,7 @@ def agent(*more):
     started = start([os.path.join(BUILD, "farflame-agent"), "--output", os.path.join(WORK, "out.pb"), "--log-level",
                      "debug", *more], "agent.log")
     wait_for(lambda: "profiling" in open(log).read(), 30)
-    return started, Table(started), log
+    return started, Places(started), log
 
 
 def ready(arguments, **more):

@@ -205,6 +205,7 @@ static void use(const struct version *version)
 				       .thread_in = -1,
 				       .other_in = -1,
 				       .layout = *layout};
+	CHECK(runtime_layout_spans(&place.layout));
 	put(CURRENT, STATE, 8);
 	put(STATE + layout->tstate_thread_id, POINTER, 8);
 	for (unsigned i = 0; i < CODES_COUNT; i++) {

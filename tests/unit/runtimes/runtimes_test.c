@@ -238,7 +238,7 @@ static void test_no_lists(void)
 int main(int argc, char **argv)
 {
 	const struct row_pages_options options = {-1, -1, -1, 1 << 20};
-	struct runtimes_sources from = {.places_map = -1, .hotspots_map = -1};
+	struct runtimes_sources from = {.places_map = -1, .pids_map = -1, .hotspots_map = -1};
 	struct error err = {0};
 	int status = file_parser_main(argc, argv);
 
