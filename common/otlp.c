@@ -367,13 +367,18 @@ static void find_parts(const Request *request, size_t length, struct otlp_parts 
 	size_t tables = protobuf_c_message_get_packed_size(&dictionary->base);
 	size_t mappings = TABLE_BYTES(dictionary, mapping_table);
 	size_t locations = TABLE_BYTES(dictionary, location_table);
+	size_t functions = TABLE_BYTES(dictionary, function_table);
+	size_t attributes = TABLE_BYTES(dictionary, attribute_table);
 	size_t stacks = TABLE_BYTES(dictionary, stack_table);
+	size_t others = mappings + locations + functions + attributes + stacks;
 
 	parts->count = 0;
 	add_part(parts, length - tables); /* the resources, and the dictionary's own length */
 	add_part(parts, mappings);
 	add_part(parts, locations);
-	add_part(parts, tables - mappings - locations - stacks);
+	add_part(parts, functions);
+	add_part(parts, tables - others); /* links, strings */
+	add_part(parts, attributes);
 	add_part(parts, stacks);
 }
 

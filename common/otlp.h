@@ -16,7 +16,7 @@
 
 /* Where content of one kind ends and the next begins, counted from the message's first byte: what
  * gzip_compress_parts() wants to know. */
-enum { OTLP_PARTS = 5 };
+enum { OTLP_PARTS = 7 };
 struct otlp_parts {
 	size_t ends[OTLP_PARTS];
 	size_t count;

@@ -10,42 +10,79 @@ static int compare_numbers(uint64_t a, uint64_t b)
 
 /* --- locations --- */
 
-static int by_function(const struct profile_frame *left, const struct profile_frame *right)
+struct frames {
+	const struct profile_frame *frames;
+	uint32_t *first_lines; /* string → the lowest line of a function of that name */
+	size_t strings;
+};
+
+static uint32_t first_line(const struct frames *of, const struct profile_frame *frame)
+{
+	return frame->function < of->strings ? of->first_lines[frame->function] : 0;
+}
+
+/* As they stand in their file, which is how they call each other more often than not. */
+static int by_function(const struct frames *of, const struct profile_frame *left,
+		       const struct profile_frame *right)
 {
 	int order = compare_numbers(left->file, right->file);
 
+	if (!order)
+		order = compare_numbers(first_line(of, left), first_line(of, right));
 	if (!order)
 		order = compare_numbers(left->function, right->function);
 	return order ? order : compare_numbers(left->line, right->line);
 }
 
+/* An interpreter's own frames have an attribute more: they stand together. */
 static int by_mapping_and_address(const void *a, const void *b, void *context)
 {
-	const struct profile_frame *frames = context;
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	int order = compare_numbers(frames[left].mapping, frames[right].mapping);
+	const struct frames *of = context;
+	const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	const struct profile_frame *x = &of->frames[left], *y = &of->frames[right];
+	int order = compare_numbers(x->mapping, y->mapping);
 
 	if (!order)
-		order = compare_numbers(frames[left].address, frames[right].address);
+		order = compare_numbers(x->kind == PROFILE_FRAME_RUNTIME,
+					y->kind == PROFILE_FRAME_RUNTIME);
 	if (!order)
-		order = by_function(&frames[left], &frames[right]);
+		order = compare_numbers(x->address, y->address);
+	if (!order)
+		order = by_function(of, x, y);
 	return order ? order : compare_numbers(left, right);
+}
+
+static bool find_first_lines(const struct profile *profile, struct arena *arena, struct frames *of)
+{
+	of->frames = profile->frames;
+	of->strings = profile->string_count;
+	of->first_lines = arena_array(arena, of->strings, sizeof(uint32_t));
+	for (size_t i = 0; of->first_lines && i < profile->frame_count; i++) {
+		const struct profile_frame *frame = &profile->frames[i];
+		const uint32_t known = first_line(of, frame);
+
+		if (frame->kind == PROFILE_FRAME_NAMED && frame->function < of->strings &&
+		    (!known || frame->line < known))
+			of->first_lines[frame->function] = frame->line;
+	}
+	return of->first_lines || !of->strings;
 }
 
 static bool order_frames(struct otlp_order *order, struct arena *arena)
 {
 	const struct profile *profile = order->profile;
 	int32_t *rows = arena_array(arena, profile->frame_count, sizeof *rows);
+	struct frames of;
 
 	order->frames = arena_array(arena, profile->frame_count, sizeof *order->frames);
 	order->locations = arena_array(arena, profile->frame_index_count, sizeof *order->locations);
-	if (arena->failed)
+	if (!find_first_lines(profile, arena, &of) || arena->failed)
 		return false;
 	for (uint32_t i = 0; i < profile->frame_count; i++)
 		order->frames[i] = i;
 	if (profile->frame_count > 2) /* frame 0 means "none" and stays */
 		qsort_r(order->frames + 1, profile->frame_count - 1, sizeof *order->frames,
-			by_mapping_and_address, profile->frames);
+			by_mapping_and_address, &of);
 	for (uint32_t i = 0; i < profile->frame_count; i++)
 		rows[order->frames[i]] = (int32_t)i;
 	for (size_t i = 0; i < profile->frame_index_count; i++)

@@ -14,7 +14,8 @@
 struct otlp_order {
 	const struct profile *profile;
 	uint32_t *frames;    /* by mapping and address: neighbours share the address' high bytes;
-			      * named ones by file and function, which they share;
+			      * named ones as they stand in their files;
+			      * an interpreter's own apart, which have an attribute more;
 			      * frames[0] is frame 0, row i of location_table is frames[i] */
 	int32_t *locations;  /* frame_indices, with each frame's row of location_table */
 	uint32_t *stacks;    /* from the root: what a stack shares with others is right before it */

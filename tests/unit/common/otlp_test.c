@@ -445,7 +445,9 @@ static void test_samples_survive(void)
 		CHECK_NUMBER(out.bytes[parts.ends[0]], 1 << 3 | 2);
 		CHECK_NUMBER(out.bytes[parts.ends[1]], 2 << 3 | 2);
 		CHECK_NUMBER(out.bytes[parts.ends[2]], 3 << 3 | 2);
-		CHECK_NUMBER(out.bytes[parts.ends[3]], 7 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[3]], 4 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[4]], 6 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[5]], 7 << 3 | 2);
 		farflame__otlp__export_profiles_service_request__free_unpacked(request, NULL);
 	}
 	buffer_release(&out);
