@@ -6,47 +6,47 @@ import time
 
 import numpy
 
-KEPT = 12
+KEPT = 48
 CPU = 0.3
 NUMBERS = numpy.arange(6000, dtype=numpy.float64)
 HALF, EVEN = NUMBERS[:3000], numpy.arange(0, 6000, 2)
 
 
 def by_empty():
-    return [numpy.empty(8000) for _ in range(40)], 40 * 64000
+    return [numpy.empty(8000) for _ in range(10)], 10 * 64000
 
 
 def by_zeros():
-    return [numpy.zeros(5000) for _ in range(40)], 40 * 40000
+    return [numpy.zeros(5000) for _ in range(10)], 10 * 40000
 
 
 def by_arange():
-    return [numpy.arange(4000) for _ in range(40)], 40 * 32000
+    return [numpy.arange(4000) for _ in range(10)], 10 * 32000
 
 
 def by_adding():
-    return [NUMBERS + NUMBERS for _ in range(40)], 40 * 48000
+    return [NUMBERS + NUMBERS for _ in range(10)], 10 * 48000
 
 
 def by_copying():
-    return [HALF.copy() for _ in range(80)], 80 * 24000
+    return [HALF.copy() for _ in range(20)], 20 * 24000
 
 
 def by_joining():
-    return [numpy.concatenate((HALF, HALF, HALF)) for _ in range(20)], 20 * 72000
+    return [numpy.concatenate((HALF, HALF, HALF)) for _ in range(5)], 5 * 72000
 
 
 def by_converting():
-    return [NUMBERS.astype(numpy.float32) for _ in range(60)], 60 * 24000
+    return [NUMBERS.astype(numpy.float32) for _ in range(15)], 15 * 24000
 
 
 def by_choosing():
-    return [NUMBERS[EVEN] for _ in range(60)], 60 * 24000
+    return [NUMBERS[EVEN] for _ in range(15)], 15 * 24000
 
 
 def by_resizing():  # each time it takes all of it anew
     out, taken = [], 0
-    for _ in range(20):
+    for _ in range(5):
         array = numpy.empty(1000)
         taken += 8000
         for size in (3000, 6000):
@@ -57,7 +57,7 @@ def by_resizing():  # each time it takes all of it anew
 
 
 def by_pages():  # each is mapped by itself
-    return [numpy.empty(60000) for _ in range(4)], 4 * 480000
+    return numpy.empty(60000), 480000
 
 
 def work(rounds):

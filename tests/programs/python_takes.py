@@ -4,55 +4,55 @@ says then for each function how many bytes that was, by sys.getsizeof(). Ends wi
 import sys
 import time
 
-ROUNDS_KEPT = 24
+ROUNDS_KEPT = 96
 CPU = 0.3
 
 
 def by_bytes_small():
-    out = [None] * 2000
-    for i in range(2000):
+    out = [None] * 500
+    for i in range(500):
         out[i] = bytes(100)
     return out
 
 
 def by_bytes_large():
-    out = [None] * 150
-    for i in range(150):
+    out = [None] * 38
+    for i in range(38):
         out[i] = bytes(2000)
     return out
 
 
 def by_lists():
-    out = [None] * 700
-    for i in range(700):
+    out = [None] * 175
+    for i in range(175):
         out[i] = [None] * 30
     return out
 
 
 def by_tuples():
-    out = [None] * 1000
-    for i in range(1000):
+    out = [None] * 250
+    for i in range(250):
         out[i] = tuple([i] * 25)
     return out
 
 
 def by_strings():
-    out = [None] * 800
-    for i in range(800):
-        out[i] = "x" * (50 + i // 2)
+    out = [None] * 200
+    for i in range(200):
+        out[i] = "x" * (50 + i * 2)
     return out
 
 
 def by_dicts():
-    out = [None] * 600
-    for i in range(600):
-        out[i] = {1: out, 2: out, 3: out}
+    out = [None] * 150
+    for i in range(150):
+        out[i] = {1: None, 2: None, 3: None}
     return out
 
 
 def by_growing():
     out = []
-    for i in range(4000):
+    for i in range(1000):
         out.append(None)
     return out
 

@@ -17,7 +17,7 @@ from harness import BUILD, PROGRAMS, Agent, build_programs, check, end, equal, n
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "python_takes.py")
 VERSIONS = os.environ.get("PYTHONS", "debian 3.6 3.9 3.12").split()
 SECONDS = int(os.environ.get("PYTHON_MEMORY_SECONDS", "8"))
-ROUNDS = "40000"
+ROUNDS = "10000"  # between two functions, which a moment sees several of
 NUMPY_TAKES = os.path.join(os.path.dirname(PROGRAM), "numpy_takes.py")
 HOLDS = os.path.join(os.path.dirname(PROGRAM), "python_holds.py")
 HOLDS_ROUNDS = int(os.environ.get("PYTHON_MEMORY_ROUNDS", "1500"))
