@@ -394,6 +394,13 @@ void hotspot_processes_sampled(struct hotspot_processes *hotspots, struct proces
 
 /* --- what is known --- */
 
+bool hotspot_processes_has(const struct hotspot_processes *hotspots, const struct process *process)
+{
+	const struct followed *followed = followed_of(hotspots, process);
+
+	return followed && followed->has_layout;
+}
+
 bool hotspot_processes_layout(const struct hotspot_processes *hotspots,
 			      const struct process *process, struct hotspot_layout *layout)
 {

@@ -32,6 +32,7 @@ void hotspot_processes_sampled(struct hotspot_processes *hotspots, struct proces
 /* Looks at those that are due. Returns when the next one is, INT64_MAX: none. */
 int64_t hotspot_processes_run(struct hotspot_processes *hotspots, int64_t now_ms);
 
+bool hotspot_processes_has(const struct hotspot_processes *hotspots, const struct process *process);
 /* False: the process has no such machine, or it is not known yet. Of one that has ended it stays
  * for those that name what it did last. */
 bool hotspot_processes_layout(const struct hotspot_processes *hotspots,

@@ -691,6 +691,11 @@ bool runtimes_has_greenlets(struct runtimes *runtimes, uint32_t executable)
 
 /* --- HotSpot --- */
 
+bool runtimes_has_hotspot(const struct runtimes *runtimes, const struct process_key *key)
+{
+	return hotspot_processes_has(runtimes->hotspots, processes_find(runtimes->processes, key));
+}
+
 bool runtimes_hotspot_layout(const struct runtimes *runtimes, const struct process_key *key,
 			     struct hotspot_layout *layout)
 {

@@ -84,6 +84,8 @@ uint32_t runtimes_progress(const struct runtimes *runtimes);
 enum frame_merge_result runtimes_why(const struct runtimes *runtimes,
 				     const struct process_key *process, uint64_t time_ns);
 
+/* Whether the process has a machine of HotSpot's that is known. */
+bool runtimes_has_hotspot(const struct runtimes *runtimes, const struct process_key *process);
 /* Of a process with HotSpot: hotspot_processes_layout(), hotspot_processes_place(); whether a file
  * is its. */
 bool runtimes_hotspot_layout(const struct runtimes *runtimes, const struct process_key *process,

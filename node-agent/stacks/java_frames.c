@@ -6,6 +6,7 @@
 
 #include "bpf/hotspot_frames.h"
 #include "common/clock.h"
+#include "node-agent/runtimes/hotspot_threads.h"
 #include "node-agent/stacks/process_memory.h"
 
 struct java_frames {
@@ -150,6 +151,22 @@ size_t java_frames_name(struct java_frames *java, const struct sample_event *sam
 	}
 	process_memory_end(&naming.memory);
 	return naming.put;
+}
+
+size_t java_frames_group(const struct java_frames *java, const struct sample_event *sample,
+			 struct counted_frame *frames, size_t count, size_t room)
+{
+	const char *group = hotspot_thread_group(sample->comm, sizeof sample->comm);
+	const struct process_key key = process_key_of(sample);
+
+	if (!group || !runtimes_has_hotspot(java->runtimes, &key) || count == room)
+		return count;
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].type && !strcmp(frames[i].type, "jvm"))
+			return count;
+	frames[count] = (struct counted_frame){
+		.kind = PROFILE_FRAME_NAMED, .function = group, .type = "jvm"};
+	return count + 1;
 }
 
 void java_frames_counters(const struct java_frames *java, struct java_frames_counters *out)

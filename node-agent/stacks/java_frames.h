@@ -41,6 +41,11 @@ struct counted_frame java_frame_of(const struct located_frame *located);
 size_t java_frames_name(struct java_frames *java, const struct sample_event *sample,
 			struct counted_frame *frames, size_t count, size_t room);
 
+/* Of a thread of HotSpot's own, without a frame of Java: "[GC]", "[JIT]" or "[VM]" as its outermost
+ * frame, so that the like are together. Returns how many there are then. */
+size_t java_frames_group(const struct java_frames *java, const struct sample_event *sample,
+			 struct counted_frame *frames, size_t count, size_t room);
+
 void java_frames_counters(const struct java_frames *java, struct java_frames_counters *out);
 
 #endif

@@ -264,6 +264,8 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 			*result = WALK_complete;
 		count = java_frames_name(samples->java, sample, samples->frames + depth, count,
 					 NAMED_MAX - depth);
+		count = java_frames_group(samples->java, sample, samples->frames + depth, count,
+					  NAMED_MAX - depth);
 	}
 	return depth + count;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the agent says that Java's machines have their code, against what each says of itself (jcmd); how soon after the
-code cache is there; of those that ran before the agent, and until they end."""
+code cache is there; of those that ran before the agent, and until they end; what threads of its own are there for."""
 import collections
 import os
 import re
@@ -13,8 +13,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import python_places_test as places  # pylint: disable=wrong-import-position
+import otlp  # pylint: disable=wrong-import-position,wrong-import-order
 from harness import (  # pylint: disable=wrong-import-position
-    PROGRAMS, WORK, build_java, check, end, java_major, jdks, need_bpf, note, run, skip, skip_all, start, wait_for)
+    BUILD, PROGRAMS, WORK, build_java, check, end, java_major, jdks, need_bpf, note, run, skip, skip_all, start, wait_for)
 
 PLACE_BYTES = places.place_bytes("bpf/hotspot_frames.h", "struct hotspot_place")
 Place = collections.namedtuple("Place", "start exec_id count low high barrier entry heaps")
@@ -129,10 +130,39 @@ def attached():
     end(started)
 
 
+def groups():
+    """Threads of the machine's own have what they are there for as their outermost frame, and Java's have not."""
+    java = next((path for path in jdks("17").values() if path), None)
+    build_java("Churn")
+    started, table, _ = agent("--frequency", "199")
+    process = start([java, "-Xmx32m", "-XX:+UseParallelGC", "-cp", os.path.join(PROGRAMS, "java-8"), "Churn", "4", "6000",
+                     os.path.join(WORK, "churned")])
+    wait_for(lambda: table.get(process.pid), 20, 0.01)
+    process.wait(60)
+    end(started)
+    roots = collections.defaultdict(collections.Counter)
+    reader = otlp.Reader(otlp.read(BUILD, os.path.join(WORK, "out.pb")))
+    for sample in reader.samples():
+        if sample.frames and sample.process == "java":
+            roots[sample.thread][sample.frames[-1].name] += sample.count
+    note(str({thread: dict(counts) for thread, counts in roots.items()}))
+    wanted = {"GC Thread#": "[GC]", "C1 Comp": "[JIT]", "C2 Comp": "[JIT]", "VM ": "[VM]"}
+    right = collections.Counter()
+    for thread, counts in roots.items():
+        for begin, group in wanted.items():
+            right[group] += counts[group] if thread.startswith(begin) else 0
+    total = sum(sum(counts.values()) for thread, counts in roots.items() if thread.startswith(tuple(wanted)))
+    # What was sampled before the machine was known has none.
+    check(right["[JIT]"] and sum(right.values()) > 0.7 * total, "collector, compilers and the machine's thread have theirs",
+          (dict(right), total))
+    check(not any(name in roots["java"] for name in ("[GC]", "[JIT]", "[VM]")), "the program's own thread is of none",
+          dict(roots["java"]))
+
+
 if __name__ == "__main__":
     need_bpf()
     if not any(jdks("17").values()):
         skip_all("no Java here")
     os.makedirs(WORK, exist_ok=True)
     build_java("Six")
-    run(versions, soon, attached)
+    run(versions, soon, attached, groups)

@@ -22,6 +22,12 @@ bool runtimes_hotspot_layout(const struct runtimes *runtimes, const struct proce
 	return has_layout;
 }
 
+bool runtimes_has_hotspot(const struct runtimes *runtimes, const struct process_key *process)
+{
+	(void)runtimes;
+	return process->tgid == 99 && has_layout;
+}
+
 bool runtimes_is_hotspot_file(const struct runtimes *runtimes, uint32_t executable)
 {
 	(void)runtimes;
@@ -175,6 +181,32 @@ static void test_room(void)
 	CHECK(letter_of(&frames[0]) == 'n');
 }
 
+static size_t grouped(const char *stack, const char *thread, size_t room)
+{
+	const size_t put_in = put(stack);
+	const size_t count = java_frames_name(java, &sample.event, frames, put_in, MOST);
+
+	memcpy(sample.event.comm, thread, strlen(thread));
+	return java_frames_group(java, &sample.event, frames, count, room);
+}
+
+static void test_groups(void)
+{
+	CHECK(grouped("vvo", "GC Thread#11", MOST) == 4);
+	CHECK_TEXT(frames[3].function, "[GC]");
+	CHECK_TEXT(frames[3].type, "jvm");
+	CHECK(grouped("vvo", "C2 CompilerThre", MOST) == 4);
+	CHECK_TEXT(frames[3].function, "[JIT]");
+	CHECK(grouped("", "VM Thread", MOST) == 1);
+	CHECK_TEXT(frames[0].function, "[VM]");
+	CHECK(grouped("vvo", "GC Thread", MOST) == 3 && grouped("vvo", "worker", MOST) == 3);
+	CHECK(grouped("v1o", "GC Thread#11", MOST) == 3); /* a program's own */
+	CHECK(grouped("vvo", "GC Thread#11", 3) == 3);
+	has_layout = false;
+	CHECK(grouped("vvo", "GC Thread#11", MOST) == 3);
+	has_layout = true;
+}
+
 int main(void)
 {
 	struct error err;
@@ -182,6 +214,7 @@ int main(void)
 	java = java_frames_new(NULL, &err);
 	test_stacks();
 	test_room();
+	test_groups();
 	java_frames_free(java);
 	java_frames_free(NULL);
 	return checks_done();
