@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* An address in a JVM's code cache → the CodeBlob that it lies in, through the heap's segment map,
  * whose bytes say how far back a block begins; all of it is the process' memory, which may say
- * anything. */
+ * anything. And the words that a step stores. */
 #ifndef BPF_HOTSPOT_BLOB_BPF_H
 #define BPF_HOTSPOT_BLOB_BPF_H
 
 #include "bpf/hotspot_code.bpf.h"
-#include "bpf/stack_registers.bpf.h"
+#include "bpf/stack_guess.bpf.h"
 
 enum {
 	/* 254 segments each: blocks of 256 KiB with segments of 64 bytes; the interpreter's, which
@@ -29,7 +29,9 @@ enum {
 #define HOTSPOT_NAME_NMETHOD     0x00646f6874656d6eULL
 #define HOTSPOT_NAME_NATIVE      0x6e2065766974616eULL
 #define HOTSPOT_NAME_INTERPRETER 0x6572707265746e49ULL
-#define HOTSPOT_NAME_ADAPTERS    0x204932432f433249ULL
+#define HOTSPOT_NAME_ADAPTERS    0x204932432f433249ULL /* I2C/C2I adapters */
+#define HOTSPOT_NAME_VTABLE      0x6320656c62617476ULL /* vtable chunks */
+#define HOTSPOT_NAME_HANDLES     0x6148646f6874654dULL /* MethodHandles adapters */
 
 static __always_inline int hotspot_has(const struct hotspot_walk *java, __u64 address)
 {
@@ -146,6 +148,79 @@ static __always_inline int hotspot_blob_read(struct hotspot_walk *java,
 		return 1;
 	return STACK_WALK_READ(&java->name, sizeof(java->name),
 			       hotspot_read_word(java, layout->blob_name)) != 0;
+}
+
+/* --- what a step stores --- */
+
+/* Whoever can guess may go on: its frame is stored, and its caller is not known. */
+enum { HOTSPOT_UNTOLD = 2 };
+
+enum {
+	HOTSPOT_RAX = 0,
+	HOTSPOT_RBX = 3,
+	HOTSPOT_R13 = 13,
+	HOTSPOT_CODE_BEFORE = 16,
+	HOTSPOT_BCI_MAX = 65535,
+};
+
+/* The last frame, which was stored as a native one, is one of HotSpot's. */
+static __always_inline int hotspot_add(struct stack_walk *walk, __u64 *frames,
+				       enum stack_frame_kind kind, __u64 word, __u64 pointer)
+{
+	__u64 at = (__u64)walk->first + walk->count - 1; /* 64 bits: as in stack_walk_add() */
+
+	__asm__ volatile("" : "+r"(at)); /* 5.10 has to see both words go by what is checked */
+	if (walk->count >= walk->limit || at >= STACK_FRAMES_ROOM - 1)
+		return stack_walk_end(walk, WALK_too_deep);
+	frames += at;
+	frames[0] = hotspot_word(kind, word);
+	frames[1] = pointer;
+	walk->count++;
+	return 0;
+}
+
+/* The address that its last word has. */
+static __always_inline __u64 hotspot_added(const struct stack_walk *walk, const __u64 *frames)
+{
+	__u64 at = (__u64)walk->first + walk->count - 1;
+
+	return at < STACK_FRAMES_ROOM ? stack_frame_address(frames[at]) : 0;
+}
+
+static __always_inline int hotspot_caller(struct stack_walk *walk, __u64 *frames, __u64 address,
+					  __u64 sp, __u64 fp)
+{
+	walk->fp = fp;
+	walk->known |= 1ULL << UNWIND_REGISTER_FP;
+	stack_walk_keep(walk, 0);
+	return stack_walk_caller(walk, frames, address, sp, 0);
+}
+
+/* Is it a return address of HotSpot's code? What the interpreter calls is told to come back to ways
+ * of their own, which follow no call. */
+static __always_inline int hotspot_is_called(const struct hotspot_walk *java,
+					     const struct hotspot_place *place, __u64 address)
+{
+	return hotspot_has(java, address) &&
+	       (address - place->interpreter.low < place->interpreter.entries ||
+		stack_guess_follows_call(address));
+}
+
+/* Does a call of the interrupted stub end there, `call rel32` into its blob? */
+static __always_inline int hotspot_calls_it(const struct stack_walk *walk,
+					    const struct hotspot_walk *java, __u64 address)
+{
+	const __u64 code = stack_guess_code_before(address);
+	const __u64 into = address + (__u64)(__s64)(__s32)(code >> 32);
+
+	return (code >> 24 & 0xff) == 0xe8 && into >= java->blob && into <= walk->ip;
+}
+
+static __always_inline int hotspot_code_read(const struct stack_walk *walk,
+					     struct hotspot_walk *java)
+{
+	return STACK_WALK_READ(&java->code, sizeof(java->code), walk->ip - HOTSPOT_CODE_BEFORE) !=
+	       0;
 }
 
 #endif

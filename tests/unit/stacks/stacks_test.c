@@ -186,6 +186,13 @@ bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *pro
 	return !is_known_interpreter && count && frames[0].place == PLACE_FILE;
 }
 
+bool runtimes_hotspot_place(const struct runtimes *runtimes, const struct process_key *process,
+			    struct hotspot_place *place)
+{
+	(void)runtimes, (void)process, (void)place;
+	return false;
+}
+
 uint32_t runtimes_progress(const struct runtimes *runtimes)
 {
 	(void)runtimes;
