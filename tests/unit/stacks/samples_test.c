@@ -214,6 +214,13 @@ size_t java_frames_name(struct java_frames *java, const struct sample_event *sam
 	return count;
 }
 
+size_t java_frames_group(const struct java_frames *java, const struct sample_event *sample,
+			 struct counted_frame *frames, size_t count, size_t room)
+{
+	(void)java, (void)sample, (void)frames, (void)room;
+	return count;
+}
+
 void java_frames_counters(const struct java_frames *java, struct java_frames_counters *out)
 {
 	(void)java, (void)out;
