@@ -99,7 +99,7 @@ static void copy_write(const struct stack_copy_event *copy)
 
 /* --- an interpreter --- */
 
-static struct runtime_places runtimes = {.array = -1, .places = -1};
+static struct runtime_places runtimes = {.array = -1, .pids_map = -1};
 static struct runtime_place runtime_place;
 static bool has_runtime;
 
@@ -321,7 +321,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.message);
 		return err.kind == ERROR_UNSUPPORTED ? 77 : 1;
 	}
-	runtime_places_init(&runtimes, capture_map(capture, KERNEL_MAP_RUNTIMES));
+	runtime_places_init(&runtimes, capture_map(capture, KERNEL_MAP_RUNTIMES),
+			    capture_map(capture, KERNEL_MAP_RUNTIME_PIDS));
 	printf("ready\n");
 	fflush(stdout);
 	for (end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 2); time(NULL) < end && !is_over;) {
