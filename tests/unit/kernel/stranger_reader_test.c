@@ -155,6 +155,7 @@ static uint32_t read_interpreter(uint64_t words[RUNTIME_WORDS_MAX])
 	frames[0][3] = (uintptr_t)frames[1];
 	frames[0][4] = frames[1][4] = (uintptr_t)code;
 	frames[0][13] = 6;
+	CHECK(runtime_layout_spans(&of.runtime.layout));
 	stranger_threads_read(&of, 1, &cost_ns);
 	return of.runtime_words;
 }
