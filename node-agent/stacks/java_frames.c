@@ -6,12 +6,14 @@
 
 #include "bpf/hotspot_frames.h"
 #include "common/clock.h"
+#include "node-agent/runtimes/hotspot_thread_names.h"
 #include "node-agent/runtimes/hotspot_threads.h"
 #include "node-agent/stacks/process_memory.h"
 
 struct java_frames {
 	struct runtimes *runtimes;
 	struct hotspot_codes *codes;
+	struct hotspot_thread_names *threads;
 	struct java_frames_counters counters;
 	struct counted_frame before[USER_FRAMES_MAX + RUNTIME_FRAMES_MAX];
 	struct hotspot_named named[HOTSPOT_CALLS_MAX];
@@ -21,11 +23,13 @@ struct java_frames *java_frames_new(struct runtimes *runtimes, struct error *err
 {
 	struct java_frames *java = calloc(1, sizeof *java);
 
-	if (java)
+	if (java) {
 		java->codes = hotspot_codes_new(HOTSPOT_CODES_BYTES);
-	if (!java || !java->codes) {
+		java->threads = hotspot_thread_names_new();
+	}
+	if (!java || !java->codes || !java->threads) {
 		error_set(err, ERROR_MEMORY, "no memory for Java's names");
-		free(java);
+		java_frames_free(java);
 		return NULL;
 	}
 	java->runtimes = runtimes;
@@ -37,6 +41,7 @@ void java_frames_free(struct java_frames *java)
 	if (!java)
 		return;
 	hotspot_codes_free(java->codes);
+	hotspot_thread_names_free(java->threads);
 	free(java);
 }
 
@@ -151,6 +156,30 @@ size_t java_frames_name(struct java_frames *java, const struct sample_event *sam
 	}
 	process_memory_end(&naming.memory);
 	return naming.put;
+}
+
+const char *java_frames_thread_name(struct java_frames *java, const struct sample_event *sample,
+				    const char *kernel)
+{
+	struct hotspot_layout layout;
+	struct process_memory memory;
+	const struct process_key key = process_key_of(sample);
+	const struct python_memory reader = {process_memory_read, &memory};
+	const char *name;
+
+	if (!hotspot_thread_name_is_cut(kernel) ||
+	    !runtimes_hotspot_layout(java->runtimes, &key, &layout))
+		return NULL;
+	process_memory_begin(&memory, &key);
+	name = hotspot_thread_names_find(java->threads,
+					 &(struct hotspot_thread){.process = key,
+								  .tid = sample->tid,
+								  .kernel = kernel,
+								  .now_ns = monotonic_ns(),
+								  .memory = &reader,
+								  .layout = &layout});
+	process_memory_end(&memory);
+	return name;
 }
 
 size_t java_frames_group(const struct java_frames *java, const struct sample_event *sample,

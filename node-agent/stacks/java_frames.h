@@ -41,6 +41,11 @@ struct counted_frame java_frame_of(const struct located_frame *located);
 size_t java_frames_name(struct java_frames *java, const struct sample_event *sample,
 			struct counted_frame *frames, size_t count, size_t room);
 
+/* What Java calls the thread, where the kernel's name is that cut short: read as
+ * runtimes/hotspot_thread_names.h says. NULL: not known. Lent until the next call. */
+const char *java_frames_thread_name(struct java_frames *java, const struct sample_event *sample,
+				    const char *kernel);
+
 /* Of a thread of HotSpot's own, without a frame of Java: "[GC]", "[JIT]" or "[VM]" as its outermost
  * frame, so that the like are together. Returns how many there are then. */
 size_t java_frames_group(const struct java_frames *java, const struct sample_event *sample,

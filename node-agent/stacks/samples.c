@@ -195,6 +195,8 @@ static struct counted_thread thread_of(const struct samples *samples,
 				    ? runtime_stacks_thread_name(samples->runtimes, sample)
 				    : NULL;
 
+	if (!given && samples->java)
+		given = java_frames_thread_name(samples->java, sample, name);
 	return (struct counted_thread){.name = given ? given : name, .id = sample->tid};
 }
 

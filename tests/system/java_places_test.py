@@ -155,6 +155,7 @@ def groups():
     # What was sampled before the machine was known has none.
     check(right["[JIT]"] and sum(right.values()) > 0.7 * total, "collector, compilers and the machine's thread have theirs",
           (dict(right), total))
+    check("C2 CompilerThread0" in roots, "a name that the kernel has cut is whole", sorted(roots))
     check(not any(name in roots["java"] for name in ("[GC]", "[JIT]", "[VM]")), "the program's own thread is of none",
           dict(roots["java"]))
 

@@ -221,6 +221,13 @@ size_t java_frames_group(const struct java_frames *java, const struct sample_eve
 	return count;
 }
 
+const char *java_frames_thread_name(struct java_frames *java, const struct sample_event *sample,
+				    const char *kernel)
+{
+	(void)java, (void)sample, (void)kernel;
+	return NULL;
+}
+
 void java_frames_counters(const struct java_frames *java, struct java_frames_counters *out)
 {
 	(void)java, (void)out;
