@@ -135,6 +135,9 @@ struct sample_event {
 	};
 	__u64 cgroup_id;
 	__u64 runtime_thread; /* what its interpreter calls the thread, pthread_self(); 0: not known */
+	/* How many classes its JVM had unloaded, and one; 0: not known. As long as it is the same, no
+	 * Method has another one's address. */
+	__u64 java_unloads;
 	char comm[COMM_LENGTH];         /* the thread's */
 	char process_comm[COMM_LENGTH]; /* the main thread's */
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */

@@ -39,13 +39,18 @@ hotspot_place_of(const struct sample_event *event)
 	return place;
 }
 
-/* Which addresses are of its code cache, if the process has one. */
+/* Which addresses are of its code cache, if the process has one, and what tells its methods from
+ * later ones. */
 static __always_inline void hotspot_begin(struct sample_scratch *s)
 {
 	const struct hotspot_place *place = STACK_WALK_X86 ? hotspot_place_of(&s->event) : 0;
+	__u64 unloads;
 
 	s->java.low = place ? place->low : 0;
 	s->java.bytes = place ? place->high - place->low : 0;
+	if (place && place->unloads_at &&
+	    !STACK_WALK_READ(&unloads, sizeof(unloads), place->unloads_at))
+		s->event.java_unloads = unloads + 1;
 }
 
 /* As hotspot_step(). */

@@ -135,6 +135,7 @@ struct hotspot_place {
 	/* StubRoutines::_cont_returnBarrier, ContinuationEntry::_return_pc; 0: not known, or none
 	 */
 	__u64 return_barrier, entry_return;
+	__u64 unloads_at; /* its count of classes unloaded, 8 bytes; 0: it has none */
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	struct hotspot_walk_layout layout;
 	struct hotspot_interpreter interpreter;

@@ -113,6 +113,7 @@ static __always_inline void sample_describe(struct sample_event *event, enum eve
 	event->weight_log2 = 0;
 	event->runtime_count = 0;
 	event->runtime_thread = 0;
+	event->java_unloads = 0;
 }
 
 /* The kernel part, of so many frames at most. Returns how many there are. */

@@ -9,6 +9,8 @@
 #include "node-agent/runtimes/hotspot_method.h"
 #include "node-agent/runtimes/hotspot_names.h"
 
+enum { UNCOUNTED_BITS = 33 }; /* of nanoseconds: 9 s */
+
 struct hotspot_codes {
 	struct code_cache *methods, *compiled; /* with the methods: stubs */
 	struct hotspot_codes_counters counters;
@@ -81,24 +83,50 @@ static const void *put(struct hotspot_codes *codes, struct code_cache *cache,
 	return kept;
 }
 
+/* Whether what was read belongs to the sample: no class has been unloaded since. */
+static bool is_current(const struct hotspot_codes_process *process)
+{
+	uint64_t unloads;
+
+	return !process->unloads || !process->unloads_at ||
+	       (process->memory->read(process->memory->context, process->unloads_at, &unloads,
+				      sizeof unloads) &&
+		unloads + 1 == process->unloads);
+}
+
 /* --- methods --- */
+
+/* The time in which a Method is the same one, in 40 bits. */
+static uint64_t epoch_of(const struct hotspot_codes_process *process)
+{
+	const uint64_t epoch = process->unloads ? process->unloads
+						: process->now_ns >> UNCOUNTED_BITS;
+
+	return epoch & ((1ULL << 40) - 1);
+}
 
 static const struct hotspot_method *method_find(struct hotspot_codes *codes,
 						const struct hotspot_codes_process *process,
 						uint64_t address, uint16_t cookie)
 {
-	const struct code_cache_key key =
-		key_of(&process->key, address, hotspot_word(STACK_FRAME_JAVA_INTERPRETED, cookie));
+	const struct code_cache_key key = key_of(
+		&process->key, address,
+		hotspot_word(STACK_FRAME_JAVA_INTERPRETED, epoch_of(process) << 16 | cookie));
 	struct hotspot_method *method;
+	enum hotspot_state state;
 	const void *known;
 
 	if (code_cache_find(codes->methods, &key, &known))
 		return known;
 	if (!may_read(codes, codes->methods, process))
 		return NULL;
-	count(codes,
-	      hotspot_method_read(process->memory, process->layout, address, cookie, &method),
-	      &codes->counters.methods);
+	state = hotspot_method_read(process->memory, process->layout, address, cookie, &method);
+	if (method && !is_current(process)) {
+		free(method);
+		method = NULL;
+		state = HOTSPOT_GONE;
+	}
+	count(codes, state, &codes->counters.methods);
 	codes->counters.names_cut += method && method->is_name_cut;
 	codes->counters.lines_cut += method && method->is_lines_cut;
 	return put(codes, codes->methods, &key, method, method ? method->bytes : 0);
@@ -130,9 +158,11 @@ static struct hotspot_compiled *compiled_read(struct hotspot_codes *codes,
 					      const struct hotspot_place_in_code *place)
 {
 	struct hotspot_compiled read, *kept;
-	const enum hotspot_state state = hotspot_compiled_read(process->memory, process->layout,
-							       place, &read);
+	enum hotspot_state state = hotspot_compiled_read(process->memory, process->layout, place,
+							 &read);
 
+	if (state == HOTSPOT_READ && !is_current(process))
+		state = HOTSPOT_GONE;
 	count(codes, state, &codes->counters.compiled);
 	if (state != HOTSPOT_READ)
 		return NULL;

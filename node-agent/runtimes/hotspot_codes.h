@@ -43,6 +43,11 @@ struct hotspot_codes_process {
 	const struct python_memory *memory;
 	const struct hotspot_layout *layout;
 	uint64_t now_ns; /* of any clock that only goes forward */
+	/* At the sample, and where it is now: as struct sample_event and struct hotspot_place have
+	 * them. Once it has changed, a method may be another one, and what is not known of it by
+	 * then cannot be read any more. Where there is no such count, methods are read again after
+	 * some seconds, and one that came in place of another may have its name for so long. */
+	uint64_t unloads, unloads_at;
 };
 
 struct hotspot_named {

@@ -134,6 +134,7 @@ static const struct layout_row statics[] = {
 	MEMBER(narrow_klass_shift, "Universe", "_narrow_klass._shift", OPTIONAL),
 	MEMBER(return_barrier, "StubRoutines", "_cont_returnBarrier", OPTIONAL),
 	MEMBER(continuation_return, "ContinuationEntry", "_return_pc", OPTIONAL),
+	MEMBER(counters, "PerfMemory", "_start", OPTIONAL),
 };
 
 /* Types whose sizes count. */
@@ -339,6 +340,7 @@ void hotspot_layout_move(struct hotspot_layout *layout, uint64_t by)
 		&layout->narrow_klass_shift,
 		&layout->return_barrier,
 		&layout->continuation_return,
+		&layout->counters,
 	};
 
 	for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)

@@ -61,6 +61,7 @@ struct hotspot_layout {
 	uint64_t narrow_klass_base, narrow_klass_shift;
 	uint64_t return_barrier;      /* StubRoutines::_cont_returnBarrier (28) */
 	uint64_t continuation_return; /* ContinuationEntry::_return_pc (25) */
+	uint64_t counters;            /* PerfMemory::_start: where counters for jstat are */
 
 	/* GrowableArray: int; a pointer to its elements */
 	uint16_t growable_length, growable_data;

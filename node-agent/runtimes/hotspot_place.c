@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/runtimes/hotspot_place.h"
 
+#include "node-agent/runtimes/hotspot_counters.h"
 #include "node-agent/runtimes/hotspot_interpreter.h"
 
 enum {
@@ -119,6 +120,8 @@ enum hotspot_found hotspot_place_read(const struct python_memory *memory,
 	hotspot_layout_walk(layout, &place->layout);
 	place->return_barrier = read_told(memory, layout->return_barrier);
 	place->entry_return = read_told(memory, layout->continuation_return);
+	place->unloads_at = hotspot_counter_find(memory, read_told(memory, layout->counters),
+						 "java.cls.unloadedClasses");
 	if (has_thread(memory, layout))
 		hotspot_interpreter_read(memory, layout, place);
 	return HOTSPOT_FOUND;

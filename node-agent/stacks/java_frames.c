@@ -122,6 +122,7 @@ static void naming_begin(struct naming *naming, struct java_frames *java,
 			 const struct sample_event *sample)
 {
 	const struct process_key key = process_key_of(sample);
+	struct hotspot_place place;
 
 	process_memory_begin(&naming->memory, &key);
 	naming->reader = (struct python_memory){process_memory_read, &naming->memory};
@@ -131,7 +132,10 @@ static void naming_begin(struct naming *naming, struct java_frames *java,
 	naming->process = (struct hotspot_codes_process){.key = key,
 							 .memory = &naming->reader,
 							 .layout = &naming->layout,
-							 .now_ns = monotonic_ns()};
+							 .now_ns = monotonic_ns(),
+							 .unloads = sample->java_unloads};
+	if (runtimes_hotspot_place(java->runtimes, &key, &place))
+		naming->process.unloads_at = place.unloads_at;
 	hotspot_codes_begin(java->codes);
 }
 

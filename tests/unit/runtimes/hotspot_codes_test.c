@@ -141,6 +141,38 @@ static void test_damaged(void)
 	CHECK_NUMBER(counters().calls_cut, 1);
 }
 
+/* A method that another one has replaced, with nothing in its place that tells: the count of
+ * unloaded classes does. */
+static void test_unloaded(void)
+{
+	enum { COUNT = MEMORY - 8 };
+
+	begin(17);
+	process.unloads = 5;
+	process.unloads_at = BASE + COUNT;
+	put(&image, COUNT, 4, 8);
+	CHECK_NUMBER(name_pc(16), 1);
+	check_call(&named[0], 11, "C2");
+	put_symbol(&image, &layout, NAME, "you");
+	put(&image, COUNT, 5, 8);
+	CHECK_NUMBER(name_pc(16), 1); /* of a sample from before */
+	check_call(&named[0], 11, "C2");
+	CHECK_NUMBER(name_pc(17), 1); /* which is not known: too late for it */
+	CHECK(!named[0].name);
+	CHECK_NUMBER(counters().gone, 1);
+	process.unloads = 6;
+	CHECK_NUMBER(name_pc(16), 1);
+	CHECK_TEXT(named[0].name, "a.Main$Inner.you");
+	process.unloads = 0; /* not counted: known for some seconds */
+	CHECK_NUMBER(name_pc(16), 1);
+	put_symbol(&image, &layout, NAME, "him");
+	CHECK_NUMBER(name_pc(16), 1);
+	CHECK_TEXT(named[0].name, "a.Main$Inner.you");
+	process.now_ns = 20000000000;
+	CHECK_NUMBER(name_pc(16), 1);
+	CHECK_TEXT(named[0].name, "a.Main$Inner.him");
+}
+
 int main(void)
 {
 	test_compiled(8);
@@ -148,6 +180,7 @@ int main(void)
 	test_compiled(25);
 	test_others();
 	test_gone();
+	test_unloaded();
 	test_damaged();
 	hotspot_codes_free(codes);
 	hotspot_codes_free(NULL);

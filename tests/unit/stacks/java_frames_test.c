@@ -28,6 +28,14 @@ bool runtimes_has_hotspot(const struct runtimes *runtimes, const struct process_
 	return process->tgid == 99 && has_layout;
 }
 
+bool runtimes_hotspot_place(const struct runtimes *runtimes, const struct process_key *process,
+			    struct hotspot_place *place)
+{
+	(void)runtimes, (void)process;
+	*place = (struct hotspot_place){.unloads_at = 0x5000};
+	return has_layout;
+}
+
 bool runtimes_is_hotspot_file(const struct runtimes *runtimes, uint32_t executable)
 {
 	(void)runtimes;
@@ -64,6 +72,7 @@ size_t hotspot_codes_name(struct hotspot_codes *codes, const struct hotspot_code
 	const bool is_stub = stack_frame_kind(words[0]) == STACK_FRAME_JAVA_STUB;
 
 	CHECK(codes && process->layout->version == 17 && process->now_ns);
+	CHECK(process->unloads == 7 && process->unloads_at == 0x5000);
 	if (is_stub || !words[1]) {
 		named[0] = (struct hotspot_named){is_stub ? "s" : NULL, "", 0, ""};
 		return 1;
@@ -92,6 +101,7 @@ static size_t put(const char *stack)
 
 	memset(&sample, 0, sizeof sample);
 	sample.event.tgid = 99;
+	sample.event.java_unloads = 7;
 	for (; stack[count]; count++) {
 		const char kind = stack[count];
 		const struct located_frame located = {.place = PLACE_JAVA,
