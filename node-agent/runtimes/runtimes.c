@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/runtimes/runtimes.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/array.h"
 #include "common/clock.h"
-#include "common/log.h"
-#include "node-agent/kernel/runtime_places.h"
-#include "node-agent/kernel/stranger_reader.h"
-#include "node-agent/processes/process_files.h"
 #include "node-agent/processes/processes.h"
 #include "node-agent/runtimes/hotspot_processes.h"
-#include "node-agent/runtimes/known_places.h"
-#include "node-agent/runtimes/python_threads.h"
+#include "node-agent/runtimes/python_places.h"
 #include "node-agent/runtimes/runtime_files.h"
 
 enum {
@@ -29,11 +22,9 @@ enum {
 	/* An interpreter has its first thread some 10 ms after its exec; an embedded one when its
 	 * program wants it. Twice as long each time, up to … */
 	AGAIN_MS = 2,
-	AGAIN_DOUBLINGS = 15,  /* … 65 s */
-	FILES_TRIES = 10,      /* 4 s: then it is let be until another interpreter is known */
-	CHECK_AGAIN_MS = 1000, /* of a place: by then it has more threads, or they have ended */
-	/* Its first thread may be just being made: then it is what it looks like no longer. */
-	FAILURES_MAX = 4,
+	AGAIN_DOUBLINGS = 15,    /* … 65 s */
+	FILES_TRIES = 10,        /* 4 s: then it is let be until another interpreter is known */
+	CHECK_AGAIN_MS = 1000,   /* of a place: by then it has more threads, or they have ended */
 	DECLARED_AGAIN_MS = 200, /* and twice as long each time, of what is declared, … */
 	DECLARED_DOUBLINGS = 9,  /* … up to 102 s */
 	SAMPLED_AGAIN_MS = 500,
@@ -44,22 +35,12 @@ static char nothing;
 
 struct followed {
 	struct process *process;
-	uint32_t at;             /* in items */
-	int64_t due_ms, last_ms; /* due_ms 0: not by itself */
-	uint32_t tries;          /* since something new was mapped */
-	uint32_t failures;       /* but for what has not started yet */
-	uint32_t version;
-	enum python_found found;     /* the last time */
-	uint64_t placed_ns;          /* since when there is a place; 0: never */
-	bool is_placed, is_expected; /* found; not yet, and where another process had it */
-	bool has_identity, has_others, is_declared;
+	uint32_t at;               /* in items */
+	int64_t due_ms, last_ms;   /* due_ms 0: not by itself */
+	uint32_t tries;            /* since something new was mapped */
 	bool is_unsure, is_let_be; /* not all of its files were known the last time; nor for long */
 	bool is_hinted;            /* it is due since some are known by now */
-	struct runtime_place place;
-	bool has_layout;           /* which stays when it has ended: names are asked for later */
-	struct python_layout layout;
-	uint64_t state;            /* the address of its state */
-	uint64_t lock, lock_bytes; /* where the interpreter's lock is */
+	struct python_process python;
 };
 
 struct runtimes {
@@ -76,41 +57,8 @@ struct runtimes {
 	int64_t rest_until_ms;
 	uint32_t reads;                 /* of the last look */
 	uint32_t progress, files_known; /* runtimes_progress(), interpreters, when asked last */
-	struct runtime_places places;
-	struct known_places known;
+	struct python_places python;
 };
-
-/* --- the kernel's table --- */
-
-/* The first sample says who the process is; until then only its pid is known. */
-static void write_place(struct runtimes *runtimes, struct followed *followed)
-{
-	const struct process *process = followed->process;
-	struct runtime_place *place = &followed->place;
-	struct error err = {0};
-
-	followed->has_identity = process->is_identified;
-	place->start_time_ns = process->is_identified ? process->key.start_time_ns : 0;
-	place->exec_id = process->is_identified ? process->key.exec_id : 0;
-	if (runtime_places_put(&runtimes->places, process->key.tgid, place, &err)) {
-		if (!followed->placed_ns)
-			followed->placed_ns = monotonic_ns();
-		return;
-	}
-	if (!runtimes->counters.refused++)
-		log_warn("an interpreter's frames are not read", "pid=%u why=\"%s\"",
-			 process->key.tgid, err.message);
-}
-
-static void remove_place(struct runtimes *runtimes, struct followed *followed)
-{
-	if (!followed->is_placed && !followed->is_expected)
-		return;
-	runtime_places_remove(&runtimes->places, followed->process->key.tgid,
-			      followed->place.start_time_ns, followed->place.exec_id);
-	runtimes->counters.places -= followed->is_placed;
-	followed->is_placed = followed->is_expected = false;
-}
 
 /* --- processes --- */
 
@@ -149,7 +97,7 @@ static void leave(struct runtimes *runtimes, struct followed *followed, void *in
 {
 	struct followed *last = runtimes->items[--runtimes->count];
 
-	remove_place(runtimes, followed);
+	python_places_remove(&runtimes->python, &followed->python, followed->process);
 	last->at = followed->at;
 	runtimes->items[last->at] = last;
 	processes_hang(runtimes->processes, followed->process, runtimes->room, instead);
@@ -168,22 +116,11 @@ static void begin(void *context, struct process *process, struct process *from)
 	followed = follow(runtimes, process);
 	if (!followed)
 		return;
-	if (!parent->is_placed) {
+	if (!parent->python.is_placed) {
 		wait_until(runtimes, followed, runtimes->now_ms + AGAIN_MS);
 		return;
 	}
-	followed->place = parent->place;
-	followed->layout = parent->layout;
-	followed->has_layout = true;
-	followed->state = parent->state;
-	followed->lock = parent->lock;
-	followed->lock_bytes = parent->lock_bytes;
-	followed->version = parent->version;
-	followed->found = PYTHON_FOUND;
-	followed->is_placed = true;
-	runtimes->counters.places++;
-	runtimes->counters.located++;
-	write_place(runtimes, followed);
+	python_places_inherit(&runtimes->python, &followed->python, process, &parent->python);
 }
 
 static void end(void *context, struct process *process)
@@ -193,7 +130,7 @@ static void end(void *context, struct process *process)
 
 	if (!followed)
 		return;
-	remove_place(runtimes, followed);
+	python_places_remove(&runtimes->python, &followed->python, followed->process);
 	followed->due_ms = 0;
 }
 
@@ -224,7 +161,7 @@ struct runtimes *runtimes_new(const struct runtimes_sources *from, struct error 
 		return NULL;
 	}
 	runtimes->from = *from;
-	runtime_places_init(&runtimes->places, from->places_map, from->pids_map);
+	python_places_init(&runtimes->python, from->places_map, from->pids_map);
 	runtimes->now_ms = monotonic_ms();
 	runtimes->due_ms = INT64_MAX;
 	runtimes->files = runtime_files_new(from->table, from->pages, err);
@@ -256,22 +193,16 @@ void runtimes_free(struct runtimes *runtimes)
 	processes_leave(runtimes->processes, runtimes->room);
 	hotspot_processes_free(runtimes->hotspots);
 	runtime_files_free(runtimes->files);
-	runtime_places_release(&runtimes->places);
+	python_places_release(&runtimes->python);
 	free(runtimes->items);
 	free(runtimes);
 }
 
 /* --- looking --- */
 
-struct interpreter {
-	uint32_t executable;
-	uint64_t base;
-	struct runtime_symbols symbols;
-};
-
 /* *is_unsure: some file has not been read yet. */
 static uint32_t find_files(struct runtimes *runtimes, struct process *process,
-			   struct interpreter found[IN_ONE_PROCESS_MAX], bool *is_unsure)
+			   struct python_interpreter found[IN_ONE_PROCESS_MAX], bool *is_unsure)
 {
 	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
 	uint32_t count = 0, thread_bytes = 0, generation;
@@ -301,8 +232,8 @@ static uint32_t find_files(struct runtimes *runtimes, struct process *process,
 						 mappings[i].base, symbols);
 			runtimes->hotspots_due_ms = runtimes->now_ms;
 		} else if (symbols)
-			found[count++] = (struct interpreter){executable, mappings[i].base,
-							      *symbols};
+			found[count++] = (struct python_interpreter){executable, mappings[i].base,
+								     *symbols};
 		else if (executable != EXECUTABLE_NONE)
 			thread_bytes |= runtime_files_thread_bytes(runtimes->files, executable);
 	}
@@ -312,125 +243,12 @@ static uint32_t find_files(struct runtimes *runtimes, struct process *process,
 	return count;
 }
 
-static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
-{
-	return stranger_memory_read(*(const int *)context, address, to, bytes);
-}
-
-static void count_found(struct runtimes *runtimes, struct followed *followed)
-{
-	struct runtimes_counters *counters = &runtimes->counters;
-	char version[PYTHON_VERSION_TEXT];
-
-	if (followed->found == PYTHON_FOUND || followed->found == PYTHON_NOT_STARTED)
-		return;
-	if (++followed->failures != FAILURES_MAX)
-		return;
-	followed->is_declared = true;
-	counters->unknown += python_found_is_unknown(followed->found);
-	counters->not_located += followed->found == PYTHON_NO_PLACE;
-	counters->contradicted += followed->found == PYTHON_CONTRADICTED;
-	python_version_text(followed->version, version);
-	log_info("Python's frames are not read", "pid=%u version=%s why=\"%s\"",
-		 followed->process->key.tgid, version, python_found_text(followed->found));
-}
-
-static uint64_t age_us(const struct process *process)
-{
-	const uint64_t now_ns = monotonic_ns();
-
-	return now_ns > process->born_ns ? (now_ns - process->born_ns) / 1000 : 0;
-}
-
-/* Of one that has not started, as of the one before with that file. */
-static void expect_place(struct runtimes *runtimes, struct followed *followed,
-			 const struct interpreter *interpreter)
-{
-	struct known_place known;
-
-	if (followed->is_expected || !known_places_find(&runtimes->known, interpreter->executable,
-							interpreter->base, &known))
-		return;
-	followed->is_expected = true;
-	followed->place = known.place;
-	followed->layout = known.layout;
-	followed->has_layout = true;
-	followed->version = known.version;
-	write_place(runtimes, followed);
-	log_debug("Python expected", "pid=%u version=%x after_us=%" PRIu64,
-		  followed->process->key.tgid, known.version, age_us(followed->process));
-}
-
-static void take_place(struct runtimes *runtimes, struct followed *followed,
-		       const struct interpreter *interpreter, const struct python_threads *threads)
-{
-	const struct runtime_place *place = &threads->place;
-
-	if (!followed->is_placed) {
-		runtimes->counters.located++;
-		runtimes->counters.places++;
-		followed->is_placed = true;
-	}
-	followed->is_expected = false;
-	followed->place = *place;
-	followed->layout = threads->layout;
-	followed->has_layout = true;
-	followed->state = interpreter->base + interpreter->symbols.state;
-	followed->lock = interpreter->base + interpreter->symbols.lock;
-	followed->lock_bytes = interpreter->symbols.lock_bytes;
-	write_place(runtimes, followed);
-	known_places_put(&runtimes->known,
-			 &(struct known_place){interpreter->executable, followed->version,
-					       interpreter->base, *place, threads->layout});
-	log_debug("Python located",
-		  "pid=%u version=%x threads=%u/%u current=%#" PRIx64 " thread=%" PRId64
-		  ",%d other=%" PRId64 ",%d reads=%u after_us=%" PRIu64,
-		  followed->process->key.tgid, followed->version, threads->placed, threads->states,
-		  (uint64_t)place->current_at, (int64_t)place->thread_at, place->thread_in,
-		  (int64_t)place->other_at, place->other_in, threads->reads,
-		  age_us(followed->process));
-}
-
-/* The first that has threads. A place that was found stays, as long as nothing better is. */
-static void find_place(struct runtimes *runtimes, struct followed *followed,
-		       const struct interpreter *interpreters, uint32_t count)
-{
-	const struct process *process = followed->process;
-	int directory = process_directory_open("/proc", process->key.tgid,
-					       process->is_identified ? process->key.start_time_ns
-								      : 0);
-	const struct python_memory memory = {read_memory, &directory};
-	struct python_threads threads;
-
-	for (uint32_t i = 0; directory >= 0 && i < count; i++) {
-		enum python_found found = python_threads_find(&memory, &interpreters[i].symbols,
-							      interpreters[i].base, &threads);
-
-		runtimes->reads += threads.reads;
-		if (found == PYTHON_NOT_STARTED && !followed->is_placed)
-			expect_place(runtimes, followed, &interpreters[i]);
-		if (i && found == PYTHON_NOT_STARTED)
-			continue;
-		followed->found = found;
-		followed->version = threads.version;
-		if (found != PYTHON_FOUND)
-			continue;
-		take_place(runtimes, followed, &interpreters[i], &threads);
-		break;
-	}
-	if (directory >= 0)
-		close(directory);
-	runtimes->counters.others += count > 1 && !followed->has_others;
-	followed->has_others = count > 1;
-	count_found(runtimes, followed);
-}
-
 static void look(struct runtimes *runtimes, struct followed *followed)
 {
-	struct interpreter interpreters[IN_ONE_PROCESS_MAX];
-	const uint32_t most = followed->is_declared ? DECLARED_DOUBLINGS : AGAIN_DOUBLINGS;
+	struct python_interpreter interpreters[IN_ONE_PROCESS_MAX];
+	const uint32_t most = followed->python.is_declared ? DECLARED_DOUBLINGS : AGAIN_DOUBLINGS;
 	const uint32_t doublings = followed->tries < most ? followed->tries : most;
-	const bool was_placed = followed->is_placed;
+	const bool was_placed = followed->python.is_placed;
 	bool is_unsure;
 	uint32_t count = find_files(runtimes, followed->process, interpreters, &is_unsure);
 
@@ -447,13 +265,15 @@ static void look(struct runtimes *runtimes, struct followed *followed)
 	if (count && runtimes->from.has_no_lists)
 		followed->is_let_be = true;
 	else if (count)
-		find_place(runtimes, followed, interpreters, count);
+		runtimes->reads += python_places_find(&runtimes->python, &followed->python,
+						      followed->process, interpreters, count);
 	if (followed->is_let_be) {
 		followed->due_ms = 0;
-	} else if (!followed->is_placed) {
+	} else if (!followed->python.is_placed) {
 		wait_until(runtimes, followed,
 			   runtimes->now_ms +
-				   ((int64_t)(followed->is_declared ? DECLARED_AGAIN_MS : AGAIN_MS)
+				   ((int64_t)(followed->python.is_declared ? DECLARED_AGAIN_MS
+									   : AGAIN_MS)
 				    << doublings));
 	} else if (!was_placed) {
 		wait_until(runtimes, followed, runtimes->now_ms + CHECK_AGAIN_MS);
@@ -470,7 +290,7 @@ static void look_soon(struct runtimes *runtimes, struct process *process)
 
 	if (!followed)
 		followed = follow(runtimes, process);
-	if (!followed || followed->is_placed)
+	if (!followed || followed->python.is_placed)
 		return;
 	followed->tries = 0;
 	wait_until(runtimes, followed, runtimes->now_ms);
@@ -499,9 +319,10 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
 		look_soon(runtimes, process);
 		return;
 	}
-	if ((followed->is_placed || followed->is_expected) && !followed->has_identity)
-		write_place(runtimes, followed);
-	if (!followed->is_placed && !followed->is_declared && !followed->is_let_be &&
+	if ((followed->python.is_placed || followed->python.is_expected) &&
+	    !followed->python.has_identity)
+		python_places_write(&runtimes->python, &followed->python, process);
+	if (!followed->python.is_placed && !followed->python.is_declared && !followed->is_let_be &&
 	    runtimes->now_ms > followed->last_ms + SAMPLED_AGAIN_MS)
 		wait_until(runtimes, followed, runtimes->now_ms);
 }
@@ -515,7 +336,8 @@ static void take_hint(struct runtimes *runtimes)
 	for (uint32_t i = 0; progress != runtimes->progress && i < runtimes->count; i++) {
 		struct followed *followed = runtimes->items[i];
 
-		if (!followed->is_unsure || followed->is_placed || followed->process->ended_ns ||
+		if (!followed->is_unsure || followed->python.is_placed ||
+		    followed->process->ended_ns ||
 		    (followed->is_let_be && known == runtimes->files_known))
 			continue;
 		followed->is_hinted = true;
@@ -573,8 +395,8 @@ int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_
 {
 	const int64_t own_ms = runtimes->due_ms > runtimes->rest_until_ms ? runtimes->due_ms
 									  : runtimes->rest_until_ms;
-	const int64_t due_ms =
-		own_ms < runtimes->hotspots_due_ms ? own_ms : runtimes->hotspots_due_ms;
+	const int64_t due_ms = own_ms < runtimes->hotspots_due_ms ? own_ms
+								  : runtimes->hotspots_due_ms;
 	const int64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
 
 	return wait_ms < most_ms ? wait_ms : most_ms;
@@ -588,10 +410,10 @@ bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	if (!followed || !(followed->is_placed || followed->is_expected))
+	if (!followed || !(followed->python.is_placed || followed->python.is_expected))
 		return false;
-	*place = followed->place;
-	*version = followed->version;
+	*place = followed->python.place;
+	*version = followed->python.version;
 	return true;
 }
 
@@ -601,9 +423,9 @@ bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	if (!followed || !followed->has_layout)
+	if (!followed || !followed->python.has_layout)
 		return false;
-	*layout = followed->layout;
+	*layout = followed->python.layout;
 	return true;
 }
 
@@ -612,7 +434,7 @@ bool runtimes_is_new(const struct runtimes *runtimes, const struct process_key *
 	const struct process *process = processes_find(runtimes->processes, key);
 	const struct followed *followed = followed_of(runtimes, process);
 
-	return followed ? !followed->is_placed && !followed->is_let_be
+	return followed ? !followed->python.is_placed && !followed->is_let_be
 			: process && process->states[runtimes->room] != &nothing;
 }
 
@@ -645,13 +467,13 @@ enum frame_merge_result runtimes_why(const struct runtimes *runtimes, const stru
 
 	if (runtimes->from.has_no_lists)
 		return MERGE_not_by_perf;
-	if (followed && (followed->placed_ns || followed->is_placed))
-		return time_ns < followed->placed_ns ? MERGE_early : MERGE_no_list;
-	if (!followed || !followed->is_declared)
+	if (followed && (followed->python.placed_ns || followed->python.is_placed))
+		return time_ns < followed->python.placed_ns ? MERGE_early : MERGE_no_list;
+	if (!followed || !followed->python.is_declared)
 		return MERGE_early;
-	if (followed->found == PYTHON_TOO_NEW)
+	if (followed->python.found == PYTHON_TOO_NEW)
 		return MERGE_too_new;
-	return python_found_is_unknown(followed->found) ? MERGE_unknown : MERGE_no_place;
+	return python_found_is_unknown(followed->python.found) ? MERGE_unknown : MERGE_no_place;
 }
 
 uint64_t runtimes_state(const struct runtimes *runtimes, const struct process_key *key)
@@ -659,7 +481,7 @@ uint64_t runtimes_state(const struct runtimes *runtimes, const struct process_ke
 	const struct followed *followed = followed_of(runtimes,
 						      processes_find(runtimes->processes, key));
 
-	return followed && followed->is_placed ? followed->state : 0;
+	return followed && followed->python.is_placed ? followed->python.state : 0;
 }
 
 bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key *key,
@@ -670,8 +492,8 @@ bool runtimes_is_lock(const struct runtimes *runtimes, const struct process_key 
 	if (!address)
 		return false;
 	followed = followed_of(runtimes, processes_find(runtimes->processes, key));
-	return followed && followed->is_placed && address >= followed->lock &&
-	       address - followed->lock < followed->lock_bytes;
+	return followed && followed->python.is_placed && address >= followed->python.lock &&
+	       address - followed->python.lock < followed->python.lock_bytes;
 }
 
 bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)
@@ -717,7 +539,16 @@ bool runtimes_is_hotspot_file(const struct runtimes *runtimes, uint32_t executab
 
 void runtimes_counters(const struct runtimes *runtimes, struct runtimes_counters *out)
 {
+	const struct python_places_counters *python = &runtimes->python.counters;
+
 	*out = runtimes->counters;
 	out->processes = runtimes->count;
+	out->located = python->located;
+	out->unknown = python->unknown;
+	out->not_located = python->not_located;
+	out->contradicted = python->contradicted;
+	out->others = python->others;
+	out->refused += python->refused;
+	out->places = python->places;
 	hotspot_processes_counters(runtimes->hotspots, &out->hotspots);
 }
