@@ -157,6 +157,16 @@ static bool read_hotspot(const struct code_file *file, const Elf64_Shdr *table,
 	return true;
 }
 
+/* By what each has that can be embedded: HotSpot has been told by its tables. */
+static bool is_other_jvm(const struct code_file *file)
+{
+	const Elf64_Shdr *table = symbol_table(file, SHT_DYNSYM);
+	Elf64_Sym symbol;
+
+	return table && symbol_find(file, table, "JNI_CreateJavaVM", &symbol) &&
+	       symbol_find(file, table, "JNI_GetCreatedJavaVMs", &symbol);
+}
+
 /* --- a file --- */
 
 void runtime_file_read(const struct code_file *file, struct runtime_symbols *out)
@@ -173,6 +183,8 @@ void runtime_file_read(const struct code_file *file, struct runtime_symbols *out
 	out->thread_bytes = read_thread_bytes(file, table);
 	if (has_greenlets(file))
 		out->flags = RUNTIME_HAS_GREENLETS;
+	if (is_other_jvm(file))
+		out->flags |= RUNTIME_IS_OTHER_JVM;
 }
 
 /* --- the loop's parts --- */

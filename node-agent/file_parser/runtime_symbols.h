@@ -14,6 +14,8 @@ enum runtime_symbols_flags {
 	/* No interpreter: Python's extension that runs functions on stacks of their own, greenlet.
 	 */
 	RUNTIME_HAS_GREENLETS = 1 << 1,
+	/* None that is known: a Java virtual machine other than HotSpot. */
+	RUNTIME_IS_OTHER_JVM = 1 << 2,
 };
 
 enum { RUNTIME_LOOP_PARTS_MAX = 16 };

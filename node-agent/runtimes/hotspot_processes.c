@@ -384,6 +384,20 @@ void hotspot_processes_mapped(struct hotspot_processes *hotspots, struct process
 	wait_until(hotspots, followed, hotspots->now_ms);
 }
 
+void hotspot_processes_other(struct hotspot_processes *hotspots, struct process *process)
+{
+	struct followed *followed = followed_of(hotspots, process);
+	struct error err = {0};
+
+	if (hotspots->is_off || followed)
+		return;
+	followed = follow(hotspots, process);
+	if (!followed)
+		return;
+	error_set(&err, ERROR_UNSUPPORTED, "its virtual machine is not HotSpot");
+	declare(hotspots, followed, &err);
+}
+
 void hotspot_processes_sampled(struct hotspot_processes *hotspots, struct process *process)
 {
 	struct followed *followed = followed_of(hotspots, process);

@@ -26,6 +26,8 @@ void hotspot_processes_free(struct hotspot_processes *hotspots);
 void hotspot_processes_mapped(struct hotspot_processes *hotspots, struct process *process,
 			      uint32_t executable, uint64_t base,
 			      const struct runtime_symbols *symbols);
+/* The process has a machine of another kind, which is declared. */
+void hotspot_processes_other(struct hotspot_processes *hotspots, struct process *process);
 /* A sample has told who the process is. */
 void hotspot_processes_sampled(struct hotspot_processes *hotspots, struct process *process);
 

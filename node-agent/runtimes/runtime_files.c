@@ -192,6 +192,13 @@ uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t 
 	return symbols ? symbols->thread_bytes : 0;
 }
 
+bool runtime_files_is_other_jvm(const struct runtime_files *files, uint32_t executable)
+{
+	const struct runtime_symbols *symbols = file_answers_known(files->answers, executable);
+
+	return symbols && symbols->flags & RUNTIME_IS_OTHER_JVM;
+}
+
 bool runtime_files_is_file(const struct runtime_files *files, uint32_t executable,
 			   enum runtime_language language)
 {

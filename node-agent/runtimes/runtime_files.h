@@ -32,6 +32,9 @@ uint32_t runtime_files_known(const struct runtime_files *files);
 /* Of a file that was found: runtime_symbols.thread_bytes. */
 uint32_t runtime_files_thread_bytes(const struct runtime_files *files, uint32_t executable);
 
+/* Of a file that was found: whether it is a Java virtual machine other than HotSpot. */
+bool runtime_files_is_other_jvm(const struct runtime_files *files, uint32_t executable);
+
 /* Whether that mapping's file may be one: it is, or nothing is known of it. */
 bool runtime_files_may_be(struct runtime_files *files, const struct mapping_event *mapping);
 

@@ -231,11 +231,14 @@ static uint32_t find_files(struct runtimes *runtimes, struct process *process,
 			hotspot_processes_mapped(runtimes->hotspots, process, executable,
 						 mappings[i].base, symbols);
 			runtimes->hotspots_due_ms = runtimes->now_ms;
-		} else if (symbols)
+		} else if (symbols) {
 			found[count++] = (struct python_interpreter){executable, mappings[i].base,
 								     *symbols};
-		else if (executable != EXECUTABLE_NONE)
+		} else if (executable != EXECUTABLE_NONE) {
 			thread_bytes |= runtime_files_thread_bytes(runtimes->files, executable);
+			if (runtime_files_is_other_jvm(runtimes->files, executable))
+				hotspot_processes_other(runtimes->hotspots, process);
+		}
 	}
 	for (uint32_t i = 0; i < count; i++)
 		found[i].symbols.thread_bytes = thread_bytes;

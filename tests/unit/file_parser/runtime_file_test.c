@@ -214,6 +214,24 @@ static void check_jvms(void)
 	globfree(&found);
 }
 
+/* One that says that it is a Java virtual machine, and has no tables of HotSpot's. */
+static void check_other_jvm(void)
+{
+	struct runtime_symbols found;
+	char path[128], command[512];
+
+	snprintf(path, sizeof path, "%s/libjvm.so", folder);
+	snprintf(command, sizeof command,
+		 "echo 'int JNI_CreateJavaVM(void) { return 1; } int JNI_GetCreatedJavaVMs(void) "
+		 "{ return 2; }' | gcc -x c -shared -fPIC -o %s -",
+		 path);
+	if (CHECK(system(command) == 0) && CHECK(read_file(path, &found))) {
+		CHECK_NUMBER(found.language, 0);
+		CHECK_NUMBER(found.flags, RUNTIME_IS_OTHER_JVM);
+	}
+	unlink(path);
+}
+
 /* What has no interpreter, also where it has the word in it. */
 static void check_others(void)
 {
@@ -276,6 +294,7 @@ int main(void)
 	if (!CHECK(mkdtemp(folder)))
 		return checks_done();
 	check_jvms();
+	check_other_jvm();
 	check_others();
 	check_split();
 	count = check_all("/usr/bin/python3.[0-9]*[0-9]") +
