@@ -5,7 +5,9 @@
 #define BPF_RUNTIME_CODES_BPF_H
 
 #include "bpf/sample_ring.bpf.h"
-#include "bpf/sample_scratch.bpf.h"
+#include "bpf/sample_scratch.bpf.h" /* says how much room the list has */
+
+#include "bpf/runtime_copy.bpf.h"
 
 enum {
 	/* Of objects that are near each other, as those are that call each other: their marks are
@@ -28,58 +30,6 @@ struct {
 	__type(value, struct runtime_codes_group);
 } runtime_codes SEC(".maps");
 
-/* Of a str or a bytes, up to `room`. Returns how many bytes are there. */
-static __always_inline __u16 runtime_code_read(const struct runtime_layout *layout, int is_text,
-					       __u8 *to, __u32 room, __u64 from)
-{
-	const __u32 last = RUNTIME_CODE_CHUNK - sizeof(__u64);
-	__u64 length, bytes;
-
-	if (RUNTIME_READ(to, RUNTIME_CODE_CHUNK, from))
-		return 0;
-	length = *(const __u64 *)(to + (layout->text_length & last));
-	if (length > room)
-		length = room;
-	if (is_text)
-		length *= *(const __u32 *)(to + (layout->text_state & last)) >>
-				  (layout->text_kind & 31) &
-			  7;
-	bytes = layout->text_data + length;
-	if (bytes <= RUNTIME_CODE_CHUNK)
-		return RUNTIME_CODE_CHUNK;
-	bytes -= RUNTIME_CODE_CHUNK;
-	if (bytes > room - RUNTIME_CODE_CHUNK)
-		bytes = room - RUNTIME_CODE_CHUNK;
-	return RUNTIME_READ(to + RUNTIME_CODE_CHUNK, bytes, from + RUNTIME_CODE_CHUNK)
-		       ? RUNTIME_CODE_CHUNK
-		       : RUNTIME_CODE_CHUNK + bytes;
-}
-
-static __always_inline __u64 runtime_code_member(const struct runtime_code_event *event,
-						 __u32 offset)
-{
-	return offset <= RUNTIME_CODE_HEAD - sizeof(__u64)
-		       ? *(const __u64 *)(event->head + (offset & ~7U))
-		       : 0;
-}
-
-static __always_inline void runtime_code_fill(const struct runtime_layout *layout, __u32 head,
-					      struct runtime_code_event *event)
-{
-	if (head > RUNTIME_CODE_HEAD)
-		head = RUNTIME_CODE_HEAD;
-	event->head_bytes = RUNTIME_READ(event->head, head, event->address) ? 0 : head;
-	event->name_at = runtime_code_member(event, layout->code_name);
-	event->file_at = runtime_code_member(event, layout->code_filename);
-	event->lines_at = runtime_code_member(event, layout->code_lines);
-	event->name_bytes = runtime_code_read(layout, 1, event->name, sizeof(event->name),
-					      event->name_at);
-	event->file_bytes = runtime_code_read(layout, 1, event->file, sizeof(event->file),
-					      event->file_at);
-	event->lines_bytes = runtime_code_read(layout, 0, event->lines, sizeof(event->lines),
-					       event->lines_at);
-}
-
 /* 0: it is in the ring. */
 static __always_inline int runtime_code_send(const struct sample_scratch *s, __u64 address,
 					     __u16 cookie)
@@ -100,7 +50,7 @@ static __always_inline int runtime_code_send(const struct sample_scratch *s, __u
 	event->tgid = s->event.tgid;
 	event->exec_id = s->event.exec_id;
 	event->address = address;
-	runtime_code_fill(layout, (__u32)layout->code_from + layout->code_read, event);
+	runtime_code_fill(layout, event);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -65,7 +65,7 @@ openssl/                                   node-agent/network/tls
 # then what reads bytes, the frame, the walk, the sample; programs (*.bpf.c) come last.
 bpf_order='
 unwind_rows.h events.h frames.h runtime_frames.h hotspot_frames.h counters.h results.h alloc.h alloc_batch.h off_cpu.h thread_context.h
-kernel_types.h sample_ring.bpf.h context_read.bpf.h python_walk.bpf.h hotspot_code.bpf.h stack_window.bpf.h process_map.bpf.h rule_cache.bpf.h unwind_rows.bpf.h
+kernel_types.h sample_ring.bpf.h context_read.bpf.h python_walk.bpf.h runtime_copy.bpf.h hotspot_code.bpf.h stack_window.bpf.h process_map.bpf.h rule_cache.bpf.h unwind_rows.bpf.h
 stack_frame.bpf.h sample_scratch.bpf.h stack_read.bpf.h stack_registers.bpf.h
 stack_guess.bpf.h hotspot_blob.bpf.h hotspot_interpreted.bpf.h hotspot_walk.bpf.h stack_walk.bpf.h stack_copy.bpf.h
 thread_context.bpf.h hotspot_frames.bpf.h runtime_frames.bpf.h runtime_codes.bpf.h sample_stack.bpf.h

@@ -444,6 +444,21 @@ bool stranger_memory_read(int directory, uint64_t address, void *to, size_t byte
 	return true;
 }
 
+bool stranger_code_read(int directory, const struct runtime_layout *layout,
+			struct runtime_code_event *told)
+{
+	const struct subject of = process_of(directory, KIND_MEMORY);
+
+	if (!prepare(&of))
+		return false;
+	reader.room->code.layout = *layout;
+	reader.room->code.told = (struct runtime_code_event){.address = told->address};
+	if (!ask(&of, STRANGER_CODE, directory, NULL) || !reader.room->got)
+		return false;
+	*told = reader.room->code.told;
+	return true;
+}
+
 size_t stranger_text_read(int directory, const char *name, void *to, size_t room)
 {
 	const struct subject of = process_of(directory, KIND_MEMORY);

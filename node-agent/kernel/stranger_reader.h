@@ -53,6 +53,9 @@ void stranger_reader_stop(void); /* does not wait for it */
 
 /* directory: /proc/PID, as an O_PATH descriptor. False: not all of it. */
 bool stranger_memory_read(int directory, uint64_t address, void *to, size_t bytes);
+/* The code object at told->address, in one question: see code_copy.h. */
+bool stranger_code_read(int directory, const struct runtime_layout *layout,
+			struct runtime_code_event *told);
 /* The beginning of a file of that directory which shows its memory: cmdline, environ. Returns how
  * much of the room, at most 64 KiB, it took; 0: nothing, or not to be had. */
 size_t stranger_text_read(int directory, const char *name, void *to, size_t room);

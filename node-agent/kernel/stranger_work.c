@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "node-agent/kernel/code_copy.h"
 #include "node-agent/kernel/own_child.h"
 #include "node-agent/kernel/waiting_context.h"
 #include "node-agent/kernel/waiting_runtime.h"
@@ -42,6 +43,18 @@ static void read_memory(struct stranger_room *room, int directory)
 		return;
 	}
 	read_all(memory, room->at, room);
+	close(memory);
+}
+
+static void read_code(struct stranger_room *room, int directory)
+{
+	int memory = openat(directory, "mem", O_RDONLY | O_CLOEXEC);
+
+	if (memory < 0) {
+		room->error = errno;
+		return;
+	}
+	room->got = code_copy(memory, &room->code.layout, &room->code.told);
 	close(memory);
 }
 
@@ -155,6 +168,9 @@ int stranger_work(struct stranger_room *room, int fd)
 		break;
 	case STRANGER_TEXT:
 		read_text(room, fd);
+		break;
+	case STRANGER_CODE:
+		read_code(room, fd);
 		break;
 	case STRANGER_THREADS:
 		read_threads(room);

@@ -12,6 +12,7 @@
 enum stranger_question {
 	STRANGER_MEMORY,  /* fd: /proc/PID */
 	STRANGER_TEXT,    /* fd: /proc/PID; text: the name of a file of its memory */
+	STRANGER_CODE,    /* fd: /proc/PID */
 	STRANGER_THREADS, /* none */
 	STRANGER_MAPS,    /* fd: /proc/PID; or none: goes on with the last one's */
 	STRANGER_OPEN_AT, /* fd: the directory; text: the name */
@@ -37,6 +38,10 @@ struct stranger_room {
 	struct stat st;
 	union {
 		char text[STRANGER_MAPS_STEP]; /* a name, a path, maps, memory, a file's bytes */
+		struct {
+			struct runtime_layout layout;
+			struct runtime_code_event told;
+		} code;
 		struct {
 			uint8_t stack[STACK_COPY_BYTES_MAX];
 			uint64_t context[THREAD_CONTEXT_MAX / 8];

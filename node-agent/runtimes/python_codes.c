@@ -185,6 +185,19 @@ static const struct python_code *codes_put(struct python_codes *codes, uint64_t 
 	return next.code;
 }
 
+/* In one question where there is such a one, which costs as much as any. */
+static enum python_code_state read_code(const struct python_memory *memory,
+					const struct python_layout *layout, uint64_t address,
+					uint16_t cookie, struct python_code **out)
+{
+	struct runtime_code_event told = {.address = address};
+
+	if (!memory->copy_code || !memory->copy_code(memory->context, &told))
+		return python_code_read(memory, layout, address, cookie, out);
+	told.cookie = cookie;
+	return python_told_read(&told, memory, layout, out);
+}
+
 const struct python_code *python_codes_find(struct python_codes *codes,
 					    const struct process_key *process,
 					    const struct python_memory *memory,
@@ -201,8 +214,7 @@ const struct python_code *python_codes_find(struct python_codes *codes,
 		return NULL;
 	}
 	struct code_entry next = {.key = key, .tries = entry ? entry->tries + 1 : 1};
-	count(&codes->counters, python_code_read(memory, layout, address, cookie, &next.code),
-	      next.code);
+	count(&codes->counters, read_code(memory, layout, address, cookie, &next.code), next.code);
 	return codes_put(codes, hash, entry, next);
 }
 

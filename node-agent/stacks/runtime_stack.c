@@ -63,17 +63,32 @@ struct reading {
 	bool has_layout;
 };
 
-static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
+static bool open_process(struct reading *reading)
 {
-	struct reading *reading = context;
-
 	if (reading->directory == -1)
 		reading->directory = process_directory_open("/proc", reading->process.tgid,
 							    reading->process.start_time_ns);
 	if (reading->directory < 0)
 		reading->directory = -2;
-	return reading->directory >= 0 &&
+	return reading->directory >= 0;
+}
+
+static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
+{
+	struct reading *reading = context;
+
+	return open_process(reading) &&
 	       stranger_memory_read(reading->directory, address, to, bytes);
+}
+
+static bool copy_code(void *context, struct runtime_code_event *told)
+{
+	struct reading *reading = context;
+	struct runtime_place place;
+	uint32_t version;
+
+	return runtimes_place(reading->stacks->runtimes, &reading->process, &place, &version) &&
+	       open_process(reading) && stranger_code_read(reading->directory, &place.layout, told);
 }
 
 static void reading_begin(struct reading *reading, struct runtime_stacks *stacks,
@@ -81,7 +96,7 @@ static void reading_begin(struct reading *reading, struct runtime_stacks *stacks
 {
 	*reading = (struct reading){.stacks = stacks,
 				    .process = process,
-				    .memory = {read_memory, reading},
+				    .memory = {read_memory, reading, copy_code},
 				    .now_ns = monotonic_ns(),
 				    .directory = -1};
 	reading->has_layout = runtimes_layout(stacks->runtimes, &process, &reading->layout);

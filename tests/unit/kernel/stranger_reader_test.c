@@ -171,6 +171,37 @@ static void check_interpreter(void)
 	CHECK_NUMBER(words[3], runtime_frame_place(0, cookie, 1));
 }
 
+/* A code object in our own memory, whole and with a name that is not there. */
+static void check_code(int self)
+{
+	static uint64_t code[16] = {3}, name[16], other[16];
+	const struct runtime_layout layout = {.code_from = 16,
+					      .code_read = 112,
+					      .code_name = 112,
+					      .code_filename = 104,
+					      .code_lines = 120,
+					      .text_length = 16,
+					      .text_state = 32,
+					      .text_kind = 2,
+					      .text_data = 72};
+	struct runtime_code_event told = {.address = (uintptr_t)code};
+
+	code[14] = (uintptr_t)name;
+	code[13] = code[15] = (uintptr_t)other;
+	name[2] = 20;
+	name[4] = 1 << 2;
+	memcpy(&name[6], "of twenty characters", 20);
+	CHECK(stranger_code_read(self, &layout, &told));
+	CHECK(told.head_bytes == 128 && !memcmp(told.head, code, 128));
+	CHECK(told.name_at == (uintptr_t)name && told.name_bytes == 92 &&
+	      !memcmp(told.name, name, 92));
+	CHECK(told.file_bytes == 72 && told.lines_bytes == 72);
+	code[14] = 16;
+	CHECK(stranger_code_read(self, &layout, &told) && told.name_at == 16 && !told.name_bytes);
+	told.address = 16;
+	CHECK(!stranger_code_read(self, &layout, &told));
+}
+
 static void check_work(int self)
 {
 	int64_t begin;
@@ -181,6 +212,7 @@ static void check_work(int self)
 	check_maps(self);
 	check_threads();
 	check_interpreter();
+	check_code(self);
 	begin = now_us();
 	for (int i = 0; i < READS; i++)
 		is_read(self);

@@ -53,6 +53,30 @@ static bool read_page(void *context, uint64_t address, void *to, size_t bytes)
 static const struct python_memory memory = {.read = read_page};
 static struct python_layout layout;
 
+/* --- at once --- */
+
+static unsigned copies;
+static bool is_changing;
+
+static bool copy_page(void *context, struct runtime_code_event *told)
+{
+	uint8_t page[STEP] = {0};
+
+	(void)context;
+	copies++;
+	make(told->address / STEP, page);
+	told->name_at = told->address + NAME;
+	told->file_at = told->address + FILE_NAME;
+	told->lines_at = told->address + TABLE;
+	told->head_bytes = layout.code_lines + 8;
+	told->name_bytes = told->file_bytes = told->lines_bytes = 128;
+	memcpy(told->head, page, told->head_bytes);
+	memcpy(told->name, page + NAME, 128);
+	memcpy(told->file, page + FILE_NAME, 128);
+	memcpy(told->lines, page + TABLE, 128);
+	return !is_changing;
+}
+
 static uint16_t cookie_of(uint64_t number)
 {
 	const uint64_t at = number * STEP;
@@ -159,6 +183,27 @@ static void test_bound_in_time(void)
 	python_codes_free(codes);
 }
 
+/* One question where the whole object can be had by one; one after the other where it changes. */
+static void test_copied(void)
+{
+	static const struct python_memory copied = {.read = read_page, .copy_code = copy_page};
+	struct python_codes *codes = python_codes_new(PYTHON_CODES_BYTES);
+	const struct process_key key = {1, 0, 1};
+	const struct python_code *code;
+
+	reads = copies = 0;
+	code = python_codes_find(codes, &key, &copied, &layout, 5 * STEP, cookie_of(5), 0);
+	CHECK_TEXT(code ? code->name : NULL, "00000005");
+	CHECK(copies == 1 && !reads);
+	is_changing = true;
+	code = python_codes_find(codes, &key, &copied, &layout, 6 * STEP, cookie_of(6), 0);
+	CHECK_TEXT(code ? code->name : NULL, "00000006");
+	CHECK(copies == 2 && reads);
+	is_changing = false;
+	CHECK(!python_codes_find(codes, &key, &copied, &layout, 7 * STEP, cookie_of(7) ^ 1, 0));
+	python_codes_free(codes);
+}
+
 int main(void)
 {
 	CHECK(python_layout_find(0x030900f0, &layout));
@@ -166,5 +211,6 @@ int main(void)
 	test_failures();
 	test_bound_in_bytes();
 	test_bound_in_time();
+	test_copied();
 	return checks_done();
 }

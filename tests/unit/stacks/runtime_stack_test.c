@@ -65,6 +65,15 @@ bool runtimes_layout(const struct runtimes *runtimes, const struct process_key *
 	return has_layout;
 }
 
+bool runtimes_place(struct runtimes *runtimes, const struct process_key *process,
+		    struct runtime_place *place, uint32_t *version)
+{
+	(void)runtimes, (void)process;
+	*place = (struct runtime_place){.language = RUNTIME_CPYTHON};
+	*version = 3;
+	return has_layout;
+}
+
 bool runtimes_is_unsure(struct runtimes *runtimes, const struct process_key *process,
 			const struct located_frame *frames, size_t count)
 {
@@ -180,6 +189,14 @@ bool stranger_memory_read(int at, uint64_t address, void *to, size_t bytes)
 	CHECK(at == directory && address >= UNREAD);
 	memset(to, 1, bytes);
 	return true;
+}
+
+bool stranger_code_read(int at, const struct runtime_layout *kernel_layout,
+			struct runtime_code_event *told)
+{
+	(void)kernel_layout;
+	CHECK(at == directory && told->address >= UNREAD);
+	return false;
 }
 
 /* --- stacks as letters --- */
