@@ -102,16 +102,20 @@ static __always_inline int hotspot_is_poll(const struct hotspot_code *code)
 	       (hotspot_before(code, 7, 3) == 0x97894d || hotspot_before(code, 4, 3) == 0x57894d);
 }
 
-/* A native method's way out: `leave; cmpq $0,pending(%r15); jne …` with 8 or 32 bits */
+/* A native method's way out: `leave; cmpq $0,pending(%r15); jne …; ret` with 8 or 32 bits; virtual
+ * threads that go on come to the comparison from elsewhere. */
 static __always_inline int hotspot_has_left(const struct hotspot_code *code)
 {
 	const __u64 two = hotspot_next(code, 2), three = hotspot_next(code, 3);
 
 	if (three == 0x7f8349 || three == 0x7f8149)
-		return hotspot_before(code, 1, 1) == 0xc9;
+		return hotspot_before(code, 1, 1) == 0xc9 ||
+		       ((code->next >> 40 & 0xffff) == 0x850f &&
+			(code->after >> 24 & 0xff) == 0xc3);
 	if (two != 0x850f && (two & 0xff) != 0x75)
 		return 0;
 	return hotspot_before(code, 6, 4) == 0x7f8349c9 ||
+	       (hotspot_before(code, 5, 3) == 0x7f8349 && (code->next >> 48 & 0xff) == 0xc3) ||
 	       (hotspot_before(code, 8, 3) == 0x7f8149 && code->earlier >> 56 == 0xc9);
 }
 

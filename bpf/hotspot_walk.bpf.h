@@ -188,6 +188,16 @@ static __always_inline int hotspot_unsized(struct stack_walk *walk, struct hotsp
 	return ended == HOTSPOT_UNTOLD ? hotspot_called(walk, java, frames) : ended;
 }
 
+/* Where a virtual thread's last frame on the stack returns to when there are more of them in the
+ * heap: `mov entry(%r15),%rsp`, which follows no call. Only the newest tell its address. */
+static __always_inline int hotspot_is_barrier(__u64 address)
+{
+	__u64 code = 0;
+
+	return !STACK_WALK_READ(&code, sizeof(code), address) && (code & 0xffffff) == 0xa78b49 &&
+	       !stack_guess_follows_call(address);
+}
+
 static __always_inline int hotspot_stub(struct stack_walk *walk, struct hotspot_walk *java,
 					const struct hotspot_place *place, __u64 *frames)
 {
@@ -200,6 +210,8 @@ static __always_inline int hotspot_stub(struct stack_walk *walk, struct hotspot_
 		return 1;
 	if (walk->is_interrupted && hotspot_code_read(walk, java))
 		return stack_walk_end(walk, WALK_read_fault);
+	if (words < 2 && !walk->is_interrupted && hotspot_is_barrier(walk->ip))
+		return stack_walk_end(walk, WALK_frozen);
 	if (words < 2 && walk->is_interrupted)
 		return hotspot_unsized(walk, java, place, frames);
 	if (words >= 2 && words <= HOTSPOT_FRAME_WORDS_MAX) {

@@ -47,10 +47,10 @@ static void test_ways(void)
 {
 	static const struct {
 		const char *name;
-		uint8_t before[10], next[10];
-		unsigned before_bytes, at; /* bytes of before; from the code's begin on */
-		unsigned sp;               /* index of the stack pointer's word */
-		bool is_own;               /* the register is the caller's frame pointer still */
+		uint8_t before[10], next[10]; /* behind it: 0xe9, 0xc3 */
+		unsigned before_bytes, at;    /* bytes of before; from the code's begin on */
+		unsigned sp;                  /* index of the stack pointer's word */
+		bool is_own;                  /* the register is the caller's frame pointer still */
 	} ways[] = {
 		{"inline cache check", {0x90}, {0x45, 0x8b, 0x56, 0x08}, 1, 4, 21, true},
 		{"stack bang", {0x90}, {0x89, 0x84, 0x24}, 1, 4, 21, true},
@@ -129,6 +129,13 @@ static void test_ways(void)
 		 0x40,
 		 21,
 		 true},
+		{"a virtual thread goes on",
+		 {0xe9, 0, 0, 0, 0},
+		 {0x49, 0x83, 0x7f, 0x08, 0, 0x0f, 0x85},
+		 5,
+		 0x40,
+		 21,
+		 true},
 		{"call's stub", {0x90}, {0x48, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0}, 1, 0x90, 21, true},
 		{"deoptimization handler",
 		 {0xe8, 0, 0, 0, 0},
@@ -145,6 +152,7 @@ static void test_ways(void)
 		    ways[i].before_bytes);
 		put(heap, method - HEAP + ways[i].at, ways[i].next, sizeof ways[i].next);
 		heap[method - HEAP + ways[i].at + 10] = 0xe9;
+		heap[method - HEAP + ways[i].at + 11] = 0xc3;
 		stand(method + ways[i].at, word(ways[i].sp), 0x66);
 		check_report(step() == 0 && walk.ip == other + 0x40 && walk.sp == word(22) &&
 				     walk.fp == (ways[i].is_own ? 0x66 : 0x77) && !walk.is_guessed,
@@ -258,6 +266,11 @@ static void test_frozen(void)
 {
 	compiled_world();
 	stand_at_caller(place.return_barrier, word(14), 0x55);
+	CHECK_NUMBER(step(), 1);
+	CHECK_NUMBER(walk.result, WALK_frozen);
+	blob_put(8, 8, NAME_STUBS, 0, UINT32_MAX); /* by its instruction */
+	put(heap, method + 0x40 - HEAP, "\x49\x8b\xa7", 3);
+	stand_at_caller(method + 0x40, word(14), word(30));
 	CHECK_NUMBER(step(), 1);
 	CHECK_NUMBER(walk.result, WALK_frozen);
 }
