@@ -3,19 +3,20 @@
 // time. Prints which lines these are first. Argument: seconds.
 public class Lines {
 	private static final int ROUNDS = 2000;
-	private static final int FIRST = 9; // the line of the first one
+	private static final int FIRST = 10; // the line of the first one
+	private static int one = 1; // see Six
 
 	static int hot(int s) {
-		for (int i = 0; i < 1 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 2 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 3 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 4 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 5 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 6 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 7 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 8 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 9 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
-		for (int i = 0; i < 10 * ROUNDS; i++) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 1 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 2 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 3 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 4 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 5 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 6 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 7 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 8 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 9 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
+		for (int i = 0; i < 10 * ROUNDS; i += one) s = s * 31 + (i ^ s >>> 7);
 		return s;
 	}
 
