@@ -293,7 +293,7 @@ static void look_soon(struct runtimes *runtimes, struct process *process)
 
 	if (!followed)
 		followed = follow(runtimes, process);
-	if (!followed || followed->python.is_placed)
+	if (!followed)
 		return;
 	followed->tries = 0;
 	wait_until(runtimes, followed, runtimes->now_ms);
@@ -330,7 +330,8 @@ void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
 		wait_until(runtimes, followed, runtimes->now_ms);
 }
 
-/* Files are known that were not: of those that were let be, if an interpreter is among them. */
+/* Files are known that were not: of those that were let be, or found, if another interpreter's are
+ * among them. */
 static void take_hint(struct runtimes *runtimes)
 {
 	const uint32_t progress = runtimes_progress(runtimes);
@@ -339,9 +340,9 @@ static void take_hint(struct runtimes *runtimes)
 	for (uint32_t i = 0; progress != runtimes->progress && i < runtimes->count; i++) {
 		struct followed *followed = runtimes->items[i];
 
-		if (!followed->is_unsure || followed->python.is_placed ||
-		    followed->process->ended_ns ||
-		    (followed->is_let_be && known == runtimes->files_known))
+		if (!followed->is_unsure || followed->process->ended_ns ||
+		    ((followed->is_let_be || followed->python.is_placed) &&
+		     known == runtimes->files_known))
 			continue;
 		followed->is_hinted = true;
 		wait_until(runtimes, followed, runtimes->now_ms);

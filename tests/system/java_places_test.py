@@ -130,6 +130,37 @@ def attached():
     end(started)
 
 
+# A program of Python's that has a machine made in it, later.
+EMBEDS = """
+import ctypes, sys, time
+class Arguments(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_int32), ("count", ctypes.c_int32), ("options", ctypes.c_void_p), ("ignore", ctypes.c_bool)]
+until = time.monotonic() + 2
+while time.monotonic() < until: pass
+library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+machine, environment, arguments = ctypes.c_void_p(), ctypes.c_void_p(), Arguments(0x10008, 0, None, True)
+print(library.JNI_CreateJavaVM(ctypes.byref(machine), ctypes.byref(environment), ctypes.byref(arguments)), flush=True)
+while True: pass
+"""
+
+
+def embedded():
+    """A machine in a program that has another interpreter, whose place is known by then."""
+    java = next((path for path in jdks("17").values() if path and java_major(path) >= 11), None)
+    library = java and os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), "lib/server/libjvm.so")
+    if not library or not os.path.exists(library):
+        skip("no Java to be embedded")
+        return
+    started, table, _ = agent()
+    process = start(["/usr/bin/python3", "-c", EMBEDS, library], "embeds.log")
+    place = wait_for(lambda: table.get(process.pid), 30, 0.02)
+    check(place, "a machine in a program of Python's has a place", open(os.path.join(WORK, "embeds.log")).read())
+    if place:
+        check_place(java, process.pid, place, "embedded")
+    end(process, how=signal.SIGKILL)
+    end(started)
+
+
 def groups():
     """Threads of the machine's own have what they are there for as their outermost frame, and Java's have not."""
     java = next((path for path in jdks("17").values() if path), None)
@@ -166,4 +197,4 @@ if __name__ == "__main__":
         skip_all("no Java here")
     os.makedirs(WORK, exist_ok=True)
     build_java("Six")
-    run(versions, soon, attached, groups)
+    run(versions, soon, attached, embedded, groups)
