@@ -172,6 +172,18 @@ static __always_inline int stack_guess_trampoline(struct stack_walk *walk, __u64
 
 #else
 
+/* Code before an address is not looked at. */
+static __always_inline __u64 stack_guess_code_before(__u64 address)
+{
+	(void)address;
+	return 0;
+}
+
+static __always_inline int stack_guess_follows_call(__u64 address)
+{
+	return stack_guess_code_before(address) != 0;
+}
+
 /* arm64 keeps a leaf's return address in a register whose content the instructions do not tell. */
 static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *frames, int *ended)
 {
