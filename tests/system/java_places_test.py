@@ -18,7 +18,8 @@ from harness import (  # pylint: disable=wrong-import-position
     BUILD, PROGRAMS, WORK, build_java, check, end, java_major, jdks, need_bpf, note, run, skip, skip_all, start, wait_for)
 
 PLACE_BYTES = places.place_bytes("bpf/hotspot_frames.h", "struct hotspot_place")
-Place = collections.namedtuple("Place", "start exec_id count low high barrier entry heaps")
+HEAPS = places.place_bytes("bpf/hotspot_frames.h", "char[__builtin_offsetof(struct hotspot_place, heaps)]")
+Place = collections.namedtuple("Place", "start exec_id count low high heaps")
 Heap = collections.namedtuple("Heap", "low high map log2 header")
 SOON_MS, STARTS = 50, 5
 
@@ -28,8 +29,8 @@ class Table(places.Table):
         value = self.read(pid)
         if not value:
             return None
-        head = struct.unpack("<QIIQQQQ", value[:48])
-        return Place(*head, [Heap(*struct.unpack("<QQQII", value[48 + 32 * i:80 + 32 * i])) for i in range(head[2])])
+        head = struct.unpack("<QIIQQ", value[:32])
+        return Place(*head, [Heap(*struct.unpack_from("<QQQII", value, HEAPS + 32 * i)) for i in range(head[2])])
 
 
 def agent(*more):
