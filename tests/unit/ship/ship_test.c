@@ -242,11 +242,11 @@ static void check_away(void)
 	server_start(&server, 0);
 	port = server.port;
 	server_stop(&server); /* the address exists, nobody listens */
-	ship = start(2400, 0);
+	ship = start(4800, 0);
 	for (uint64_t seq = 1; seq <= 20; seq++)
 		submit(ship, seq, 1, seq);
 	ship_counters(ship, &counters);
-	CHECK(counters.queue_bytes <= 2400);
+	CHECK(counters.queue_bytes <= 4800);
 	CHECK(counters.queue_reports > 0 && counters.queue_reports < 20);
 	usleep(100000);
 	server = (struct scripted_server){.answer = answer_fine};
