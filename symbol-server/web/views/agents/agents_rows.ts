@@ -34,6 +34,8 @@ export const WALK_WORDS: Record<string, string> = {
   bad_frame: "the unwind table does not fit the stack",
   no_start: "a return address of 0 where no stack begins",
   leaf_not_code: "the instruction pointer outside of code",
+  java_state: "code of HotSpot in a state not known",
+  frozen: "frames of a virtual thread in the Java heap",
   interpreter_no_list: "the interpreter's frames were not read",
   interpreter_not_by_perf: "by perf events the interpreter's frames are not read",
   interpreter_early: "the interpreter was found only afterwards",
