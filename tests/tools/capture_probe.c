@@ -153,6 +153,10 @@ static void runtime_read(const char *path)
 		exit(1);
 	}
 	fclose(file);
+	if (!runtime_layout_spans(&runtime_place.layout)) {
+		fprintf(stderr, "%s: offsets that are too large\n", path);
+		exit(1);
+	}
 	has_runtime = true;
 }
 

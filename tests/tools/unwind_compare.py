@@ -54,7 +54,7 @@ def read_samples(path):
             continue  # frames of no native stack
         elif line.strip() and current:
             address, _, place = line.strip().partition(" ")
-            current.frames.append(int(address, 16))
+            current.frames.append(0 if address == "-" else int(address, 16))  # "-": interpreted, of Java
             current.places.append(place)
         elif current:
             samples.append(current)
