@@ -15,7 +15,7 @@ import otlp  # noqa: E402
 from harness import BUILD, WORK, build_java, check, end, jdks, need_bpf, note, run, skip, skip_all, start  # noqa: E402
 
 JAVAS = jdks("17")
-SECONDS = int(os.environ.get("JAVA_SECONDS", "6"))
+SECONDS = int(os.environ.get("JAVA_SECONDS", "8"))
 HOT = ["Six.hot%d" % number for number in range(1, 7)]
 # {name: (options, program)}; each has one busy thread.
 LOADS = {
@@ -116,13 +116,16 @@ def check_lines(what, samples):
 
 
 def known(samples):
-    """Those from when the agent has found the machine, and a little later."""
-    known_ns = min((sample.time_ns for sample in samples if java_of(sample)), default=0) + 5 * 10**8
+    """Those from when the agent has found the machine, and has read what code it and its C library have."""
+    known_ns = min((sample.time_ns for sample in samples if java_of(sample)), default=0) + 2 * 10**9
     return [sample for sample in samples if sample.time_ns > known_ns]
 
 
 def check_whole(what, samples):
     incomplete = collections.Counter(sample.incomplete for sample in samples if sample.incomplete)
+    if incomplete:
+        begin = min(sample.time_ns for sample in samples)
+        note("%s: incomplete after ms: %s" % (what, sorted((sample.time_ns - begin) // 10**6 for sample in samples if sample.incomplete)[-20:]))
     check(len(samples) > 60 and sum(incomplete.values()) <= 0.02 * len(samples), "%s: stacks are whole" % what,
           (len(samples), incomplete))
 
